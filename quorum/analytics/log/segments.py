@@ -119,6 +119,13 @@ class StoredFile(NamedTuple):
     size_bytes: int
 
 
+class Placed(NamedTuple):
+    """A segment of a log, and the first offset of the next one, FOREVER if it is the last one."""
+
+    segment: StoredFile
+    end_offset: int
+
+
 def partition_dir(location: str) -> str | None:
     """Return the path of the metadata partition, or None if the location holds none.
 
@@ -164,17 +171,18 @@ def log_slices(
     *,
     from_offset: int = 0,
     passes_over: Passes = passes_here,
+    segments: Sequence[Placed] | None = None,
 ) -> list[Slice]:
     """Return the slices of all segments, in the order of the log.
 
     Slices below `from_offset` are left out, and `first_offset` of the others is at least this
-    offset. The first pass reads every segment whole. `directory` is that of `metadata_dir`."""
-    segments = files_named(directory, SEGMENT_NAME)
-    passes = passes_over(segments, slice_bytes)
+    offset. The first pass reads every segment whole. `directory` is that of `metadata_dir`. With
+    `segments`, return the slices of these ones (`segments_of`)."""
+    placed = segments_of(directory) if segments is None else segments
+    passes = passes_over([each.segment for each in placed], slice_bytes)
     without_effect = undone(marker for each in passes for marker in each.markers)
     slices: list[Slice] = []
-    for segment, following, passed in zip_longest(segments, segments[1:], passes):
-        last = FOREVER if following is None else following.offset
+    for (segment, last), passed in zip(placed, passes, strict=True):
         borders = passed.borders or [Border(0, segment.offset)]
         size = segment.size_bytes
         ends = [*((each.position, each.base_offset) for each in borders[1:]), (size, last)]
@@ -184,7 +192,7 @@ def log_slices(
                 border.position,
                 end,
                 size,
-                may_be_torn=following is None,
+                may_be_torn=last == FOREVER,
                 first_offset=max(border.base_offset, from_offset),
                 end_offset=end_offset,
                 undone=overlapping(without_effect, border.base_offset, end_offset),
@@ -194,6 +202,25 @@ def log_slices(
             if size and end_offset > from_offset
         ]
     return slices
+
+
+def segments_of(
+    directory: Path | str, first_offset: int = 0, last_offset: int = FOREVER
+) -> list[Placed]:
+    """Return the segments that decide about the records from `first_offset` to `last_offset`.
+
+    A record may be part of a metadata transaction, whose begin and end are in other segments. No
+    snapshot ends inside a transaction. The names of the segments and snapshots thus tell which
+    segments matter, and the others are not read."""
+    ends = [0, *(each.offset for each in files_named(directory, SNAPSHOT_NAME)), FOREVER]
+    begin = max(each for each in ends if each <= first_offset)
+    end = min((each for each in ends if each > last_offset), default=FOREVER)
+    segments = files_named(directory, SEGMENT_NAME)
+    return [
+        Placed(segment, FOREVER if following is None else following.offset)
+        for segment, following in zip_longest(segments, segments[1:])
+        if segment.offset < end and (following is None or following.offset > begin)
+    ]
 
 
 def snapshot_slices(directory: Path | str, *, only_base: bool = False) -> list[Slice]:
@@ -210,21 +237,29 @@ def snapshot_slices(directory: Path | str, *, only_base: bool = False) -> list[S
 
 
 def history_slices(
-    directory: Path | str, slice_bytes: int = SLICE_BYTES, *, passes_over: Passes = passes_here
+    directory: Path | str,
+    slice_bytes: int = SLICE_BYTES,
+    *,
+    passes_over: Passes = passes_here,
+    segments: Sequence[Placed] | None = None,
 ) -> list[Slice]:
     """Return the slices of the whole known history: the base snapshot, if there is one, the log
-    after it, and the names of all snapshots.
+    after it, and the names of all snapshots. `segments` is that of `log_slices`.
 
     If the base snapshot is missing, the history begins in the middle, without an error."""
     base = base_snapshot(directory)
     names = [
         replace(piece, end=0, size_bytes=0, only_named=True) for piece in snapshot_slices(directory)
     ]
-    if base is None or base.snapshot is None:
-        return log_slices(directory, slice_bytes, passes_over=passes_over) + names
-    from_offset = base.snapshot.end_offset
-    log = log_slices(directory, slice_bytes, from_offset=from_offset, passes_over=passes_over)
-    return [base, *log, *names]
+    from_offset = 0 if base is None or base.snapshot is None else base.snapshot.end_offset
+    log = log_slices(
+        directory,
+        slice_bytes,
+        from_offset=from_offset,
+        passes_over=passes_over,
+        segments=segments,
+    )
+    return [*([] if base is None else [base]), *log, *names]
 
 
 def base_snapshot(directory: Path | str) -> Slice | None:

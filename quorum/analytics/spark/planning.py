@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IN_TASKS_ABOVE_BYTES = 256 << 20
-"""The bytes of segments of one log above which tasks make the first pass."""
+"""The bytes of the segments of all logs together above which tasks make the first pass."""
+MAX_TASKS = 2_000
+"""The largest number of tasks of the first pass. Each one makes the passes over some parts."""
 
 
 def plan(spark: SparkSession, choice: Choice) -> str:
@@ -50,12 +52,13 @@ def _passes_in(spark: SparkSession) -> Passes:
 def passes_in_tasks(
     spark: SparkSession, segments: Sequence[StoredFile], slice_bytes: int
 ) -> list[Pass]:
-    """Return the passes over the segments, made by one task for each part of a segment."""
+    """Return the passes over the segments, made by one task for each part of a segment, or by
+    MAX_TASKS if there are more parts."""
     chunks = chunks_of(segments)
     texts = [(json.dumps([*each.segment, each.start, each.end, slice_bytes]),) for each in chunks]
     rows = (
         spark.createDataFrame(texts, "chunk string")
-        .repartition(len(texts), "chunk")
+        .repartition(min(len(texts), MAX_TASKS), "chunk")
         .mapInArrow(_pass_texts, "passed string")
         .collect()
     )

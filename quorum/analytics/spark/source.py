@@ -33,7 +33,9 @@ string")` before `load` avoids the cost of the other columns.
 
 A stream, `spark.readStream`, has the option `maxRecordsPerBatch` too (`streaming.py`).
 
-Tasks decode the log. The driver reads only the headers of batches. Every worker must find the files
+Tasks decode the log. The driver reads only the headers of batches, for each scan of each query, of
+the segments that conditions on the offset do not exclude by their names. `analytics.read_tables`
+plans once, and in tasks if the logs are large. Every worker must find the files
 under the same path. The files of an archive are in the temporary directory of the driver's machine
 (`archives/extracted.py`), so workers on other machines do not find them.
 """
@@ -41,6 +43,7 @@ under the same path. The files of an archive are in the temporary directory of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -170,11 +173,12 @@ class MetadataLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one partition per slice that the query's conditions do not exclude.
 
-        Raise NoMetadataLog if a location holds no metadata log. A strict reader raises
+        Segments that the conditions on the offset exclude by their names are not read. Raise
+        NoMetadataLog if a location holds no metadata log. A strict reader raises
         MissingBase."""
-        return [
-            SlicePartition(piece) for piece in planned(self.choice) if self.wanted.reaches(piece)
-        ]
+        first, last = self.wanted.first_offset, self.wanted.last_offset
+        choice = replace(self.choice, first_offset=first, last_offset=last)
+        return [SlicePartition(piece) for piece in planned(choice) if self.wanted.reaches(piece)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
