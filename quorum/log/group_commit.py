@@ -17,7 +17,9 @@ class GroupCommit:
     requests wait for the next one. The callbacks run in the log's thread. A flush that ends after a
     truncation proves nothing and is repeated (R22). After a failed flush no other one is started,
     because it may succeed without the bytes (R45; both in tests/scenarios). A flush that lacks a
-    file descriptor has not failed: it is repeated.
+    file descriptor has not failed: it is repeated. The replacement of the log may be repeated for
+    the same reason. The owner holds the flushes meanwhile, because a flush that ends first would
+    prove a log that is not on the disk yet.
     """
 
     def __init__(
@@ -38,6 +40,16 @@ class GroupCommit:
         self._running = False
         self._requested = False
         self._failed = False
+        self._held = False
+
+    def hold(self) -> None:
+        """Start no flush before `release`. One that runs is completed."""
+        self._held = True
+
+    def release(self) -> None:
+        """Start the flush that was requested since `hold`, if there is one."""
+        self._held = False
+        self._start_requested()
 
     def request(self) -> None:
         """Request that everything appended so far becomes durable.
@@ -45,12 +57,15 @@ class GroupCommit:
         Batches that are appended before the flush starts are included in it. After a failed flush
         the call does nothing."""
         self._requested = True
-        if not self._running and not self._failed:
-            self._start()
+        self._start_requested()
 
     def close(self) -> None:
         """Repeat no flush that lacks a file descriptor. One that runs is completed."""
         self._work.close()
+
+    def _start_requested(self) -> None:
+        if self._requested and not (self._running or self._failed or self._held):
+            self._start()
 
     def _start(self) -> None:
         assert not self._failed, "no flush may follow a failed one"
@@ -67,7 +82,7 @@ class GroupCommit:
             return
         self._running = False
         proved = self._log.complete_flush(flush)
-        if self._requested or not proved:
-            self._start()
+        self._requested = self._requested or not proved
+        self._start_requested()
         if proved:
             self._on_flushed(self._log.flushed_offset)

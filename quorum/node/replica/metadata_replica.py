@@ -325,9 +325,7 @@ class MetadataReplica:
                 self._fail(error)
                 return
             if error is not None and (left_out := self._log_limit.passes("snapshot")) is not None:
-                logger.warning(
-                    "received a damaged snapshot, fetching it again: %s%s", error, left_out
-                )
+                logger.warning("received a damaged snapshot, fetching again: %s%s", error, left_out)
             self._checked = contents
             quorum = STATIC_VOTERS if contents is None else contents.quorum
             self.put(self.raft.snapshot_checked, snapshot, size_bytes, quorum)
@@ -341,11 +339,14 @@ class MetadataReplica:
         already see the empty log."""
         assert not self._replacing, "the core got an input while its log was replaced"
         self._replacing = True
+        self._flushes.hold()
 
         def replaced(_: None, error: BaseException | None) -> None:
             self._replacing = False
             if error is not None:
                 self._fail(error)
+            else:
+                self._flushes.release()
             while self._held and self._running and not self._replacing:
                 self.put(self._held.popleft())
 

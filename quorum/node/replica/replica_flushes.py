@@ -51,6 +51,14 @@ class ReplicaFlushes:
         if self._timer is not None:
             self._timer.cancel()
 
+    def hold(self) -> None:
+        """Start no flush before `release`, because the disk's thread replaces the log."""
+        self._commit.hold()
+
+    def release(self) -> None:
+        """Start the flushes that were requested since `hold`."""
+        self._commit.release()
+
     def request(self, effect: effects.Flush) -> None:
         """Begin to make the log durable up to `effect.offset`. `flushed` is called later."""
         self._requested.append(effect)

@@ -12,9 +12,11 @@ import pytest
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.disks.retried_work import RETRY_MS
 from quorate.quorum.log.files.errors import OutOfFiles
-from quorate.quorum.log_limit import INTERVAL_MS
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log_limit import INTERVAL_MS as LINE_INTERVAL_MS
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
 from quorate.quorum.node.replica.metadata_replica import MAX_HELD, MetadataReplica
+from quorate.quorum.node.replica.replica_flushes import INTERVAL_MS
 from quorate.quorum.node.replica.replica_listener import ReplicaListener, VoterLinks
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
@@ -218,6 +220,39 @@ def test_requests_do_not_pile_up_while_the_log_is_replaced() -> None:
     assert len(taken) == MAX_HELD + 1
 
 
+def test_no_flush_overtakes_a_replacement_that_waits_for_a_descriptor() -> None:
+    """The flushed marker named the end of the snapshot while the old segments were still there.
+    After a crash the node did not start: its log had lost acknowledged records."""
+    node = ReplicaBench()
+    node.receive(node.content())
+    node.work_until(lambda: node.listener.loaded != [])
+    node.clock.advance(INTERVAL_MS - RETRY_MS // 2)
+    tries: list[str] = []
+
+    def before(operation: str, path: str) -> None:
+        if operation == "pwrite" and path.endswith(FLUSHED_MARKER_NAME):
+            tries.append(path)
+            if len(tries) == 1:
+                raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    node.node.disk.before = before
+    node.work_until(lambda: bool(tries))
+    node.clock.advance(RETRY_MS // 2)  # The regular flush is due before the second try.
+    while node.works:
+        node.works.popleft()()
+    assert node.bases() == [0, 4]
+    disk = node.node.disk.restart()
+    assert MetadataDisk(disk).open().log.end_offset == SNAPSHOT.offset
+
+    node = ReplicaBench()
+    node.receive(node.content())
+    node.work_until(lambda: node.listener.loaded != [])
+    node.clock.advance(INTERVAL_MS)
+    node.work_until(lambda: not node.works)
+    log = node.node.storage.log
+    assert node.bases() == [SNAPSHOT.offset] and log.flushed_offset == log.end_offset
+
+
 @pytest.mark.parametrize("operation", ["pread", "sync", "sync_dir", "open"])
 def test_a_received_snapshot_waits_for_a_descriptor(operation: str) -> None:
     """Peers that hold all descriptors of the process must not stop the node."""
@@ -261,7 +296,7 @@ def test_a_peer_that_causes_problems_fills_no_log(caplog: pytest.LogCaptureFixtu
         node.link_lost(0)
     (line,) = caplog.messages
     assert line == "replica 7: problem 0"
-    node.clock.advance(INTERVAL_MS)
+    node.clock.advance(LINE_INTERVAL_MS)
     node.core.effects.append(effects.PeerProblem(7, "another problem"))
     node.link_lost(0)
     assert caplog.messages[1:] == ["replica 7: another problem (99 more like it were not logged)"]
