@@ -62,7 +62,8 @@ def print_result(admin: Admin, broker: MetadataResponseBroker, output: str) -> N
     try:
         answer = admin.ask_node(broker.node_id, request, ApiVersionsResponse)
     except ConnectionLost as error:
-        echo(f"{name} -> ERROR: {error}")
+        reason = str(error).removeprefix(f"{broker.host}:{broker.port}: ")
+        echo(f"{name} -> ERROR: {reason}")
         return
     if output == "json":
         offers = {each.api_key: [each.min_version, each.max_version] for each in answer.api_keys}

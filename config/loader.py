@@ -120,7 +120,8 @@ def read_file(path: str) -> dict[str, Setting]:
             )
         entries = properties.parse(content.decode(), path)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
     found: dict[str, Setting] = {}
     for entry in entries:
         name = ALIASES.get(entry.name, entry.name)

@@ -67,6 +67,7 @@ def authority(root: Path, days: int, name: str) -> None:
     with authority_in(root) as directory:
         directory.create(checked(name), days)
     echo(f"Created {directory.certificate}, which nodes and clients need as a truststore.")
+    echo(f"Its private key is in {directory.key}: keep it where no node and no client can read it.")
 
 
 @certs.command()
@@ -101,6 +102,7 @@ def node(
     name = f"node-{node_id}"
     with authority_in(root) as directory:
         keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
+    echo(f"# The key and the certificate of node {node_id} are in {keystore.absolute().parent}.")
     echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
     echo("ssl.truststore.type=PEM")
     echo(f"ssl.truststore.location={directory.certificate.absolute()}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from quorate.cli.client.errors import Refused
@@ -11,6 +13,7 @@ from quorate.cli.nodes.client_protocol import refuse_other_protocol
 from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
 from quorate.cli.nodes.server import load_config
 from quorate.config.listeners import PLAINTEXT
+from quorate.config.loader import log as config_log
 from quorate.config.node_config import NodeConfig
 
 if TYPE_CHECKING:
@@ -36,12 +39,33 @@ def prepare(
     elif shape.overrides:
         for node_id in node_ids:
             directory.override(node_id, dict(shape.overrides))
-    configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
+    with each_warning_once():
+        configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
     refuse_other_shape(directory, configs, shape, explicit)
     refuse_other_protocol(configs, protocol, REMEDY)
     cluster_id = format_nodes(configs, shape.secured)
     directory.write(cluster_id, configs)
     return configs
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Write equal log lines about configs once in the block, because most settings of the nodes are
+    the same."""
+    written: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        line = record.getMessage()
+        if line in written:
+            return False
+        written.add(line)
+        return True
+
+    config_log.addFilter(is_new)
+    try:
+        yield
+    finally:
+        config_log.removeFilter(is_new)
 
 
 def refuse_other_shape(

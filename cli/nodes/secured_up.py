@@ -53,13 +53,14 @@ def controllers_file_of(root: Path) -> Path:
     return root / "controllers.properties"
 
 
-def ways_to_connect(files: SecuredDir, bootstrap: str) -> Iterator[str]:
-    """Yield the lines that say how clients of each family connect as the admin."""
+def ways_to_connect(files: SecuredDir, bootstrap: str, controllers: str) -> Iterator[str]:
+    """Yield the lines that say how clients of each family connect as the admin. `bootstrap` and
+    `controllers` list the addresses of the brokers and of the controllers."""
     java, librdkafka = files.java, files.librdkafka
-    quorum = f"--bootstrap-controller ADDRESS --command-config {files.controllers}"
+    quorum = f"--bootstrap-controller {controllers} --command-config {files.controllers}"
     yield f"clients log in as {files.admin} over TLS:"
     yield f"  quorate       quorate topics --bootstrap-server {bootstrap} --command-config {java}"
-    yield f"  controllers   quorate metadata-quorum {quorum}"
+    yield f"  controllers   quorate metadata-quorum {quorum} describe --status"
     yield f"  Kafka's tools kafka-topics.sh --bootstrap-server {bootstrap} --command-config {java}"
     yield f"  kcat          kcat -b {bootstrap} -F {librdkafka} -L"
     yield f"  Java          the properties in {java}"

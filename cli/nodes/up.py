@@ -164,7 +164,7 @@ def up(
     require_free(ports_of(configs, running))
     if console_port:
         require_free({(HOST, console_port): "the console"}, option="--console")
-    entries = directory.read()["brokers"]
+    entries = (entry := directory.read())["brokers"]
     readiness = Readiness({each["id"]: (each["host"], each["port"]) for each in entries}, security)
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
@@ -174,7 +174,7 @@ def up(
             bootstrap, command_config, console_port, directory.root, say, actions=allow_actions
         )
     if shape.secured is not None:
-        for line in ways_to_connect(shape.secured, bootstrap):
+        for line in ways_to_connect(shape.secured, bootstrap, entry["bootstrap_controllers"]):
             say(line)
     if detach:
         sys.exit(detached(supervisor, readiness, lifeline, console))

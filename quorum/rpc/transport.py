@@ -142,6 +142,22 @@ class AioTransport:
         return link
 
 
+class PortTaken(OSError):
+    """Another process listens on the address. The text says what to do."""
+
+    for_operator = True
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(errno.EADDRINUSE, "Address already in use")
+        self._place = f"{host}:{port}"
+
+    def __str__(self) -> str:
+        return (
+            f"cannot listen on {self._place}, because another process listens there. Stop that "
+            "process, or give this listener another port"
+        )
+
+
 async def _server(
     protocol: Callable[[], asyncio.Protocol], host: str | None, port: int, options: SocketOptions
 ) -> asyncio.Server:
@@ -164,8 +180,10 @@ async def _server(
                 raise
             return server
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or loop.time() >= end_s:
+            if error.errno != errno.EADDRINUSE:
                 raise
+            if loop.time() >= end_s:
+                raise PortTaken(host or "*", port) from error
         if not waited:
             waited = True
             timeout_s = LISTEN_TIMEOUT_S

@@ -34,7 +34,7 @@ class AuthorityDir:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.certificate = root / "ca.pem"
-        self._key = root / "ca.key"
+        self.key = root / "ca.key"
 
     def create(self, name: str, days: int) -> None:
         """Create an authority that is valid for `days`. Raise SecurityFileError if there is one.
@@ -43,9 +43,9 @@ class AuthorityDir:
         completed with the same key."""
         if self.certificate.exists():
             raise SecurityFileError(f"{self.root} has a certificate authority already")
-        key = self._read_key() if self._key.exists() else None
+        key = self._read_key() if self.key.exists() else None
         made = new_authority(name, datetime.now(UTC), days, key)
-        write(self._key, made.key_pem, PRIVATE)
+        write(self.key, made.key_pem, PRIVATE)
         write(self.certificate, made.certificate_pem, PUBLIC)
 
     def keystore(self, directory: str) -> Path:
@@ -82,18 +82,19 @@ class AuthorityDir:
             certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
         except (OSError, ValueError) as error:
             raise SecurityFileError(
-                f"{self.root}: {error}. `quorate certs authority` creates one"
+                f"{self.certificate}: {getattr(error, 'strerror', None) or error}. "
+                "`quorate certs authority` creates one"
             ) from None
         return Issued(self._read_key(), certificate)
 
     def _read_key(self) -> ec.EllipticCurvePrivateKey:
         try:
-            key = load_pem_private_key(self._key.read_bytes(), None)
+            key = load_pem_private_key(self.key.read_bytes(), None)
         except (OSError, ValueError, TypeError) as error:
-            raise SecurityFileError(f"{self._key}: {error}") from None
+            raise SecurityFileError(f"{self.key}: {error}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise SecurityFileError(
-                f"{self._key} is not a key that `quorate certs authority` has made"
+                f"{self.key} is not a key that `quorate certs authority` has made"
             )
         return key
 

@@ -33,7 +33,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterDir]:
     try:
         created = run_quorate(*up, timeout_s=60)
         assert created.returncode == 0, created.stderr
-        assert "--command-config" in created.stderr
+        controllers = directory.read()["bootstrap_controllers"]
+        assert f"--bootstrap-controller {controllers} --command-config " in created.stderr
         assert run_quorate("down", "--dir", str(directory.root)).returncode == 0
         again = run_quorate(*up, "--console", "0", timeout_s=60)
         assert again.returncode == 0, again.stderr

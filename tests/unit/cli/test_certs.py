@@ -62,6 +62,24 @@ def test_a_node_and_a_client_trust_each_other(tmp_path: Path, family: str) -> No
     assert shaken(server_of(printed.stdout), client).startswith("TLSv1.3")
 
 
+def test_the_output_says_where_the_keys_are(tmp_path: Path) -> None:
+    root = tmp_path / "ca"
+    made_authority = run("authority", "--dir", str(root))
+    assert f"Its private key is in {root / 'ca.key'}: keep it" in made_authority.output
+    made_node = run("node", "--dir", str(root), "--id", "4", "--host", "h")
+    first, *settings = made_node.output.splitlines()
+    assert first == f"# The key and the certificate of node 4 are in {root / 'node-4'}."
+    assert len(entries("\n".join(settings))) == 4
+
+
+def test_a_missing_authority_is_named_once(tmp_path: Path) -> None:
+    done = run("node", "--dir", str(tmp_path), "--id", "4", "--host", "h")
+    assert done.output == (
+        f"Error: {tmp_path / 'ca.pem'}: No such file or directory. "
+        "`quorate certs authority` creates one\n"
+    )
+
+
 def test_only_the_owner_can_read_keys(tmp_path: Path) -> None:
     root = made(tmp_path)
     for path in root.rglob("*"):

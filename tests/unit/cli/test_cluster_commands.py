@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from typing import Any
 
@@ -357,3 +358,15 @@ def test_status_reports_a_lost_quorum_immediately() -> None:
     assert "Broker 5: fenced" in result.output
     asked = [each for each in requests if isinstance(each, cluster.DescribeQuorumRequest)]
     assert len(asked) == 1, "it does not wait for another answer"
+
+
+def test_the_error_of_one_broker_names_its_address_once() -> None:
+    """The broker of the metadata does not listen any more."""
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        port = dead.getsockname()[1]
+    gone = metadata.MetadataResponseBroker(node_id=4, host="127.0.0.1", port=port)
+    answer = metadata.MetadataResponse(brokers=(gone,), topics=())
+    result, _ = run({metadata.MetadataRequest: lambda _: answer}, "broker-api-versions")
+    assert result.output == (
+        f"127.0.0.1:{port} (id: 4 rack: null isFenced: false) -> ERROR: connection refused\n"
+    )

@@ -204,3 +204,12 @@ def test_nodes_do_not_replace_other_files(tmp_path: Path) -> None:
     (tmp_path / "nodes" / "mine").touch()
     with pytest.raises(Refused, match="nodes: Directory not empty: choose another --dir"):
         ClusterDir(tmp_path).create(Shape(controllers=1, brokers=1, port=0))
+
+
+def test_a_warning_about_the_configs_of_all_nodes_is_written_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shape = Shape(controllers=1, brokers=2, port=0, overrides=(("no.such.key", "1"),))
+    prepare(ClusterDir(tmp_path), shape, set())
+    lines = [each for each in caplog.messages if "no.such.key" in each]
+    assert len(lines) == 1
