@@ -79,6 +79,8 @@ def test_a_run_is_refused_before_anything_starts(tmp_path: Path) -> None:
     assert code == 1
     assert "config/chaos/slow-link.toml:" in output
     assert "step slow-link needs the fault sockets of `quorate up --faults`" in output
+    needs = "step wait-refused needs the listeners of controllers of `quorate up --faults`"
+    assert needs in said("quorum-loss", *listed)[1]
     file.write_text(NODE.replace("id = 1", "id = x"))
     assert f"{file}:2: not TOML" in said("leader-kill", *listed)[1]
     mine = tmp_path / "mine.toml"
