@@ -1,4 +1,4 @@
-"""Three processes of either program, each controller and broker, with a nodes.toml for them."""
+"""Three brokers of either program, all or some of them controllers, with a nodes.toml for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,14 @@ COMMANDS = ("kill", "stop", "pause", "resume", "start")
 class ThreeNodes:
     """The processes of `program` in one directory."""
 
-    def __init__(self, root: Path, program: Program, config: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        program: Program,
+        config: Mapping[str, object],
+        controllers: Sequence[int] = NODES,
+    ) -> None:
+        self._voters = controllers
         ports = free_ports(6)
         self.ports = dict(zip(NODES, ports[:3], strict=True))
         self._controllers = dict(zip(NODES, ports[3:], strict=True))
@@ -62,6 +69,14 @@ class ThreeNodes:
             return False
         finally:
             admin.close()
+
+    def run(self, node: int, command: str) -> None:
+        """Run one of COMMANDS for a node."""
+        subprocess.run(self._command(node, command), check=True)
+
+    def metadata_segment(self, node: int) -> Path:
+        """Return the first segment of a node's metadata log."""
+        return self._root / str(node) / "data/__cluster_metadata-0/00000000000000000000.log"
 
     def stop(self) -> None:
         """Kill all processes."""
@@ -103,14 +118,16 @@ class ThreeNodes:
         return [sys.executable, node_process.__file__, str(self._root / str(node)), name]
 
     def _write_properties(self, node: int) -> Path:
-        voters = ",".join(f"{each}@127.0.0.1:{self._controllers[each]}" for each in NODES)
+        voters = ",".join(f"{each}@127.0.0.1:{self._controllers[each]}" for each in self._voters)
+        listeners = [f"PLAINTEXT://127.0.0.1:{self.ports[node]}"]
+        if node in self._voters:
+            listeners.append(f"CONTROLLER://127.0.0.1:{self._controllers[node]}")
         values = {
-            "process.roles": "broker,controller",
+            "process.roles": "broker,controller" if node in self._voters else "broker",
             "node.id": node,
             "controller.quorum.voters": voters,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[node]},"
-            f"CONTROLLER://127.0.0.1:{self._controllers[node]}",
+            "listeners": ",".join(listeners),
             "log.dirs": self._root / str(node) / "data",
             "auto.create.topics.enable": "false",
             **self._config,
@@ -122,9 +139,15 @@ class ThreeNodes:
 
 
 @contextmanager
-def three_nodes(root: Path, program: Program, config: Mapping[str, object]) -> Iterator[ThreeNodes]:
-    """Run the cluster for the duration of the block."""
-    nodes = ThreeNodes(root, program, config)
+def three_nodes(
+    root: Path,
+    program: Program,
+    config: Mapping[str, object],
+    controllers: Sequence[int] = NODES,
+) -> Iterator[ThreeNodes]:
+    """Run the cluster for the duration of the block. `controllers` are the nodes that are
+    controllers, too."""
+    nodes = ThreeNodes(root, program, config, controllers)
     try:
         nodes.start()
         yield nodes
