@@ -293,10 +293,11 @@ class GroupCoordinator:
     def _drop_in_background(self, key: Key) -> None:
         """Remove a shard, and close it in the background."""
         shard = self._drop(key)
-        self._background.add(shard, Guard(partial(self._not_closed, key)), shard.close())
+        self._background.add(shard, Guard(partial(self._not_closed, key, shard)), shard.close())
 
-    def _not_closed(self, key: Key, error: Exception) -> None:
+    def _not_closed(self, key: Key, shard: Shard, error: Exception) -> None:
         """Log that a dropped shard could not be closed. Its waiting members time out."""
+        shard.release()
         left_out = self._failures.passes((key, type(error)))
         if left_out is not None:
             logger.error(

@@ -256,7 +256,9 @@ class Rebalance:
         """
         chosen = {each: assignments.get(each, b"") for each in group.members}
         error = ErrorCode.MESSAGE_TOO_LARGE
-        if group.held_bytes + sum(map(len, chosen.values())) <= MAX_GROUP_BYTES:
+        replaced_bytes = sum(len(member.assignment) for member in group.members.values())
+        chosen_bytes = sum(map(len, chosen.values()))
+        if group.held_bytes - replaced_bytes + chosen_bytes <= MAX_GROUP_BYTES:
             error = self._journal.append([group_record(group, chosen)])
         if error:
             self.fail_syncs(group, client_error(error))

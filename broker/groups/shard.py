@@ -158,9 +158,14 @@ class Shard:
             if pace.is_time(GROUP_END_ENTRIES + MEMBER_ENTRIES * len(group.members)):
                 yield
 
+    def release(self) -> None:
+        """Count no memory any more for the groups, because the shard could not be closed."""
+        for group in self.groups.values():
+            group.release()
+
     def _end(self, group: Group) -> None:
-        group.enter(State.DEAD, self._clock.wall_ms())
         group.release()
+        group.enter(State.DEAD, self._clock.wall_ms())
         for timer in (group.join_timer, group.sync_timer, *group.pending.values()):
             cancel(timer)
         for member in group.members.values():

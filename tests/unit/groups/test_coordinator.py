@@ -12,7 +12,10 @@ import pytest
 
 from quorate.broker.groups.coordinator import MAX_LOADING_WAIT_MS, GroupCoordinator
 from quorate.broker.groups.expiration import Expiration
+from quorate.broker.groups.group import Group
 from quorate.broker.groups.loading import RETRY_MS
+from quorate.broker.groups.member import Member
+from quorate.broker.groups.member_memory import MEMBER_BYTES
 from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.records import (
     GroupRecord,
@@ -384,6 +387,36 @@ def test_work_that_waited_behind_work_that_raises_does_not_reach_the_dropped_sha
         ErrorCode.NOT_COORDINATOR,
     ]
     assert world.coordinator.rebuilt_shards == 1
+
+
+def test_a_shard_that_cannot_be_closed_holds_no_memory() -> None:
+    """The bytes of its members would count until the broker stops, and cost other groups theirs."""
+    world = World()
+    world.create()
+    world.load()
+    memory = world.coordinator.memory
+    contexts: list[ShardContext] = []
+    world.coordinator.find(GROUP, contexts.append, world.said.append)
+    groups = contexts[0].shard.groups
+    for number in range(3):
+        group = groups[f"{number}"] = Group(f"{number}", memory=memory)
+        group.add(
+            Member(
+                id="m",
+                instance_id=None,
+                client_id="c",
+                client_host="h",
+                rebalance_timeout_ms=1,
+                session_timeout_ms=1,
+                protocols={},
+                session=cast(Any, "no timer" if number == 1 else None),
+            ),
+            "consumer",
+        )
+    assert memory.used_bytes > 3 * MEMBER_BYTES
+    world.coordinator.find(GROUP, broken, world.said.append)
+    world.load()
+    assert memory.used_bytes == 0
 
 
 @pytest.mark.parametrize("later", [False, True])

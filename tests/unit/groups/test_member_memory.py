@@ -110,6 +110,21 @@ def test_assignments_that_are_too_large_are_not_encoded(monkeypatch: pytest.Monk
     assert counted(world) < 20 * KIB
 
 
+def test_assignments_replace_those_of_the_last_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were counted, so a group with large assignments could never rebalance."""
+    monkeypatch.setattr(rebalance, "MAX_GROUP_BYTES", 20 * KIB)
+    world = World()
+    join = world.new_member()
+    world.clock.advance(0)
+    member_id = join.answer.member_id
+    for number in range(3):
+        assigned = {member_id: bytes(12 * KIB + number)}
+        synced = world.sync(member_id, join.answer.generation_id, assigned)
+        assert synced.answer.error_code == ErrorCode.NONE
+        assert 12 * KIB < counted(world) < 15 * KIB
+        join = world.join(member_id)
+
+
 def test_the_groups_that_hold_the_most_lose_their_members(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
