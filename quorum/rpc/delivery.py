@@ -44,17 +44,8 @@ def deliver(
     single request and answer them itself."""
     try:
         handler.on_frame(frame)
-    except ProtocolError as error:
-        log_closing(link.peer, error, lines)
-        link.abort()
-        drop_stack_frames(error)
-        return error
     except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"handling a frame from {link.peer} failed", "exception": error}
-        )
-        link.abort()
-        return error
+        return _failed(link, error, lines)
     return None
 
 
@@ -62,18 +53,22 @@ def handled_later(link: Link, work: Callable[[], None]) -> Exception | None:
     """Do the rest of the work of a frame, with the same boundary as `deliver`."""
     try:
         work()
-    except ProtocolError as error:
-        log_closing(link.peer, error, getattr(link, "lines", None))
+    except Exception as error:
+        return _failed(link, error, getattr(link, "lines", None))
+    return None
+
+
+def _failed(link: Link, error: Exception, lines: LogLimit | None) -> Exception:
+    if isinstance(error, ProtocolError):
+        log_closing(link.peer, error, lines)
         link.abort()
         drop_stack_frames(error)
         return error
-    except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"handling a frame from {link.peer} failed", "exception": error}
-        )
-        link.abort()
-        return error
-    return None
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"handling a frame from {link.peer} failed", "exception": error}
+    )
+    link.abort()
+    return error
 
 
 def deliver_end(link: Link, handler: LinkHandler, error: Exception | None) -> None:

@@ -82,8 +82,8 @@ async def a_hint_does_not_wait(stage: Simulation) -> None:
 
 
 async def the_last_known_leader_is_compared(stage: Simulation) -> None:
-    """One follower is cut off from the leader. The check is told that it was elected as the last
-    known leader."""
+    """One follower is cut off from the leader. The check gets a record by which it was elected as
+    the last known leader."""
     await settled(stage)
     work = await stage.begin(Unclean)
     leader = stage.leader_of(PLACE)
