@@ -104,6 +104,7 @@ def plan_of(ablation: Ablation) -> Plan:
         faults_s=FAULTS_S,
         swarm_share=1.0,
         always=always[0] if always else (),
+        threads=any(ablation in table.ABLATIONS for table in (compaction, directories)),
     )
 
 

@@ -93,6 +93,8 @@ class Plan:
     """The share of the seeds of a campaign in which adversaries take part."""
     always: Sequence[str] = ()
     """The workloads that each seed has, beside those that it draws."""
+    threads: bool = False
+    """Calls of the disks' threads take time in each seed, not only in THREADS_SHARE of them."""
     swarm_share: float = SHARE
     """The share of swarms among the seeds with workloads or with controllers only."""
 
@@ -112,6 +114,8 @@ class Plan:
             words.append(f"--moves {','.join(self.moves)}")
         if self.always:
             words.append(f"--always {','.join(self.always)}")
+        if self.threads:
+            words.append("--threads")
         if self.swarm_share != SHARE:
             words.append(f"--swarms {self.swarm_share:g}")
         if self.faults_s != FAULTS_S:
@@ -236,7 +240,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         streams=not plan.adversary and Random(f"{seed}/streams").random() < STREAMS_SHARE,
         distances=swarm is not None and swarm.distances,
         sasl=any(work.logs_in for work in works_of(seed, plan)),
-        disk_call_s=disk_call_s(seed),
+        disk_call_s=disk_call_s(seed, plan),
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
@@ -248,10 +252,11 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     )
 
 
-def disk_call_s(seed: int) -> float:
+def disk_call_s(seed: int, plan: Plan = PLAN) -> float:
     """Return the longest time of a call of the disk's thread without a fault."""
     random = Random(f"{seed}/threads")
-    return random.choice(DISK_CALLS_S) if random.random() < THREADS_SHARE else 0.0
+    takes_time = random.random() < THREADS_SHARE or plan.threads
+    return random.choice(DISK_CALLS_S) if takes_time else 0.0
 
 
 def _brokers_of(plan: Plan) -> Sequence[int]:

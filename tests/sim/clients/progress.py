@@ -15,7 +15,7 @@ from tests.sim.world.loop import SimLoop
 LOOK_S = 0.1
 LONGEST_STALL_S = 7.0
 """The longest time without progress of one partition. Two faults of 3 s may follow each other, and
-then an election takes about 1 s. A session of 2 s ends during a fault. In 20 seeds of the mild
+then an election takes about 1 s. A session of 2 s ends during a fault. In 18 seeds of the mild
 profiles the longest stall was 4.9 s."""
 
 
