@@ -47,6 +47,8 @@ WITHOUT_BROKERS = (
 brokers takes a tenth of the time."""
 UNTRUSTED = ("batch-payload", "plausible-epoch", "observer-led")
 """Safeguards for which a hostile client and a faulty node take part."""
+DAMAGED = ("checked-reads", "distrusted-log", "keys-of-an-unreadable-batch", "flushed-marker")
+"""Safeguards against disks that lie and rot."""
 NOT_SIMULATED = {
     "snapshot-verification": "the replacement reads snapshots in memory, which only the core has",
     "permissions-of-a-session": "no workload denies the reader of a fetch session",
@@ -104,6 +106,7 @@ def plan_of(ablation: Ablation) -> Plan:
         faults_s=FAULTS_S,
         swarm_share=1.0,
         always=always[0] if always else (),
+        damaged=ablation.name in DAMAGED,
         threads=any(ablation in table.ABLATIONS for table in (compaction, directories)),
     )
 

@@ -61,6 +61,8 @@ disk lies, and the quorum is not lost for good."""
 THREADS_SHARE = 0.2
 """The share of the seeds in which each call of the disks' threads takes a while, also without a
 fault, and the event loop runs between two calls (`disk_thread.py`)."""
+DAMAGED_SHARE = 0.3
+"""The share of the seeds in which disks lie and rot."""
 DISK_CALLS_S = (0.0001, 0.0005, 0.002)
 STREAMS_SHARE = 0.25
 """The share of the seeds in which links are streams of bytes (`stream.py`)."""
@@ -95,6 +97,8 @@ class Plan:
     """The workloads that each seed has, beside those that it draws."""
     threads: bool = False
     """Calls of the disks' threads take time in each seed, not only in THREADS_SHARE of them."""
+    damaged: bool = False
+    """Disks lie and rot in each seed where they may."""
     swarm_share: float = SHARE
     """The share of swarms among the seeds with workloads or with controllers only."""
 
@@ -116,6 +120,8 @@ class Plan:
             words.append(f"--always {','.join(self.always)}")
         if self.threads:
             words.append("--threads")
+        if self.damaged:
+            words.append("--damaged")
         if self.swarm_share != SHARE:
             words.append(f"--swarms {self.swarm_share:g}")
         if self.faults_s != FAULTS_S:
@@ -284,7 +290,7 @@ def is_damaged(seed: int, plan: Plan) -> bool:
     that already takes whole disks."""
     if is_combined(seed, plan) or is_lost(Random(f"{seed}/lost quorum")):
         return False
-    return Random(f"{seed}/damaged").random() < 0.3
+    return plan.damaged or Random(f"{seed}/damaged").random() < DAMAGED_SHARE
 
 
 async def _script(stage: Simulation, seed: int, plan: Plan) -> None:

@@ -23,7 +23,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import COPY_NAME, encode_copy
-from tests.sim.campaign import Tally
+from tests.sim.campaign import ALL_FAULTS, Tally
 from tests.sim.checks.admin_history import AdminHistory, created, deleted
 from tests.sim.checks.follower_progress import FollowerProgress
 from tests.sim.checks.invariants import Violation
@@ -33,6 +33,7 @@ from tests.sim.checks.verdicts import FEWEST_HISTORIES, Verdicts, too_many_undec
 from tests.sim.checks.watermarks import Watermarks, hosted_by
 from tests.sim.clients.history import History, Promises
 from tests.sim.clients.progress import Progress
+from tests.sim.faults.nemesis import DAMAGE, EVERYTHING
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.scripts.staging import leader, settled, writes_some
 from tests.sim.seeds import SNAPSHOTS, Plan, run_seed
@@ -405,6 +406,17 @@ def test_a_campaign_in_which_the_clients_did_nothing() -> None:
     assert "the clients did nothing" in tally.problems()[0]
     lines = "\n".join(tally.lines())
     assert "acknowledged per seed: least" in lines and "consumed per seed: least 0 " in lines
+
+    tally.reports = [report] * ALL_FAULTS
+    tally.effects.clear()
+    tally.coverage["links of bytes"] = 1
+    assert any("'bridge'" in each for each in tally.problems())
+    tally.effects.update([*EVERYTHING, *DAMAGE])
+    assert tally.problems() == []
+    tally.effects["narrow"] = 0
+    assert tally.problems() == [f"no fault 'narrow' of {tally.faults['narrow']} had an effect"]
+    tally.coverage["links of bytes"] = 0
+    assert tally.problems() == []
 
 
 # -- the whole run -------------------------------------------------------------------------------

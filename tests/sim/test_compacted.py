@@ -73,7 +73,8 @@ def test_the_cleaner_runs_and_wrong_histories_are_found(name: str) -> None:
     async def script(stage: Simulation) -> None:
         work = await written_and_cleaned(stage)
         await healed(stage)
-        assert stage.coverage["workload compacted: records cleaned away"] > 100
+        fewest = 20 if work.deletes else 100
+        assert stage.coverage["workload compacted: records cleaned away"] > fewest
         assert stage.coverage["compacted replicas compared"] == 3
         assert stage.coverage[READERS] > 0
         assert work.start_offset == 0 or work.deletes
