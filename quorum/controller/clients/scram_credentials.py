@@ -66,7 +66,9 @@ def alter_user_scram_credentials(
     keys = set(context.image.scram_credentials)
     """The keys of the credentials after the changes so far."""
     try:
-        for name, of_user in changes.items():
+        for number, (name, of_user) in enumerate(changes.items(), 1):
+            if not number % STEP_RECORDS:  # also if all users so far were refused
+                yield None
             check_room(len(records) + len(of_user))
             try:
                 check(of_user, keys)
@@ -77,8 +79,6 @@ def alter_user_scram_credentials(
             apply(of_user, keys)
             records += made
             results.append(result_of(name, None))
-            if len(records) % STEP_RECORDS < len(made):
-                yield None
     except TooManyRecords as error:
         results = [result_of(name, error) for name in changes]
         return Result(response=AlterUserScramCredentialsResponse(results=tuple(results)))
