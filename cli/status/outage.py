@@ -41,6 +41,7 @@ from quorate.quorum.watch.quorum_reach import LOST
 BROKER_RESOURCE = 4
 VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 BROKER, CONTROLLER = "broker", "controller"
+ASK_CONTROLLERS = "With --bootstrap-controller the command shows what the controllers know"
 MAX_TARGETS = 1000
 """The most nodes of GET /v1/targets that are asked."""
 
@@ -68,7 +69,7 @@ def read_in_outages(
         found = read_status(admin, explanations, selection, elections)
     except NotReachable as error:
         if not known.controllers:
-            raise
+            raise NotReachable(f"{error.message}. {ASK_CONTROLLERS}") from None
         return status_from_controllers(admin, known, error.message, explanations)
     if not found.quorum_lost:
         return found

@@ -33,6 +33,8 @@ BLOCK = re.compile(
     r"(?:\n\n```text\n(?P<shown>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
+PROGRESS = re.compile(r"[a-z ]+: \d+ s(, .*)?")
+"""The lines about work that takes long, which a slow machine prints."""
 LOOKS = re.compile(
     r"quorate (status|history (explain|at)|topics .*--describe|metadata-quorum .* describe"
     r"|chaos run)\b.*"
@@ -77,7 +79,8 @@ def matches(shown: str, output: str) -> bool:
         else:
             parts = (re.escape(" ".join(part.split())) for part in line.split("..."))
             lines.append(r"[^\n]*?".join(parts) + r"\n")
-    plain = "".join(" ".join(line.split()) + "\n" for line in output.splitlines())
+    said = (line for line in output.splitlines() if not PROGRESS.fullmatch(line))
+    plain = "".join(" ".join(line.split()) + "\n" for line in said)
     return re.search(r"(?:^|(?<=\n))" + "".join(lines), plain) is not None
 
 

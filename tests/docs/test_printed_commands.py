@@ -74,6 +74,7 @@ def test_a_block_has_its_output_and_its_exclusion() -> None:
     [
         ("a\nb\n", "x\na\nb\nc\n", True),
         ("a\nb\n", "a\nx\nb\n", False),
+        ("a\nb\n", "a\nasking the cluster: 12 s\nb\n", True),
         ("a\n...\nb\n", "a\nx\ny\nb\n", True),
         ("a\n...\nb\n", "a\nb\n", True),
         ("a\n...\nb\n", "b\na\n", False),
