@@ -86,8 +86,17 @@ class Drain:
                 if broker != self.broker_id
             }
         )
+        # A move may end between the two reads. Its partition must not seem to have all replicas.
+        ongoing = reassignments.ongoing_reassignments(self.admin)
+        current = reassignments.current(self.admin, None)
+        moving = {
+            key: tuple(replica for replica in current[key] if replica not in each.removing)
+            for key, each in ongoing.items()
+            if self.broker_id in each.removing and self.broker_id in current.get(key, ())
+        }
+        rest = {key: replicas for key, replicas in current.items() if key not in moving}
         try:
-            return drained(reassignments.current(self.admin, None), racks, self.broker_id)
+            return {**drained(rest, racks, self.broker_id), **moving}
         except Impossible as error:
             raise Refused(f"broker {self.broker_id} cannot be drained: {error}") from None
 

@@ -183,6 +183,46 @@ def test_an_interrupted_decommission_goes_on_with_the_moves_in_progress() -> Non
     assert fake.started == [{1: (5, 6)}]
 
 
+class SlowCluster(FakeCluster):
+    """A cluster whose moves take several requests. Metadata lists the old and the new replicas of a
+    partition that moves, as a real cluster does."""
+
+    def __init__(self, assignment: Assigned) -> None:
+        super().__init__(assignment)
+        self.left = 5
+
+    def metadata(self, request: Any) -> metadata.MetadataResponse:
+        before = dict(self.assignment)
+        for number, target in self.moving.items():
+            added = (each for each in target if each not in before[number])
+            self.assignment[number] = (*before[number], *added)
+        try:
+            return super().metadata(request)
+        finally:
+            self.assignment = before
+
+    def ongoing(self, request: Any) -> reassignments.ListPartitionReassignmentsResponse:
+        self.left -= bool(self.moving)
+        if self.left:
+            moving = dict(self.moving)
+            before = dict(self.assignment)
+            answer = super().ongoing(request)
+            self.moving, self.assignment = moving, before
+            return answer
+        self.assignment.update(self.moving)
+        self.moving.clear()
+        return super().ongoing(request)
+
+
+def test_a_slow_move_to_the_last_other_broker_is_no_lack_of_brokers() -> None:
+    """While it lasts, the partition has replicas on all brokers."""
+    fake = SlowCluster({0: (4, 5)})
+    result = run(fake, "decommission", "4", "--yes")
+    assert result.exit_code == 0, result.output
+    assert fake.started == [{0: (6, 5)}]
+    assert fake.registered == {5, 6}
+
+
 def test_nothing_moves_without_a_confirmation_or_a_broker_to_move_to() -> None:
     fake = FakeCluster({0: (4, 5)})
     assert run(fake, "decommission", "4").exit_code == 1
