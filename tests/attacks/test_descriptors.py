@@ -24,6 +24,8 @@ pytestmark = [
 LEFT = 20
 """Descriptors that a controller may open after its start. Its bounds of links do not know this
 limit, so only the disk's own means are left."""
+SPARE = 2
+"""Descriptors that the disk may have freed at a moment."""
 LINKS = 100
 TOPICS = 30
 
@@ -41,7 +43,8 @@ async def crowded(site: Site, limits: dict[int, int]) -> None:
     held = [link for each in target.controllers for link in await greeted(target, each, LINKS)]
     try:
         for node_id, limit in limits.items():
-            assert len(os.listdir(f"/proc/{site.pids[node_id]}/fd")) == limit, "some are free"
+            left = limit - len(os.listdir(f"/proc/{site.pids[node_id]}/fd"))
+            assert left <= SPARE, "the attacker does not hold the descriptors"
         for number in range(TOPICS):
             await creates(target, f"crowded-{number}")
     finally:
