@@ -7,15 +7,17 @@ import json
 import math
 import os
 import random
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
@@ -64,6 +66,8 @@ pytestmark = [
 ]
 
 HISTORIES = 12
+BUDGET_S, EXAMPLES = 900.0, 10
+"""The time in which examples begin, and the most examples."""
 
 
 def log_of(directory: Path, data: bytes, spark: SparkSession) -> DataFrame:
@@ -248,6 +252,60 @@ def test_on_prefixes_of_histories_of_the_rules(spark: SparkSession, tmp_path: Pa
     }
     follow_in_batches(rows, tmp_path / "out", ends)
     rows.unpersist()
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[int, int, list[float]]]:
+    """Return some histories: a seed and a number of steps of the rules, and the places of the ends
+    of batches, as shares of the log."""
+    shares = st.lists(st.floats(0.01, 1), min_size=1, max_size=3).map(sorted)
+    one = st.tuples(st.integers(0, 2**32 - 1), st.integers(20, 300), shares)
+    return draw(st.lists(one, min_size=1, max_size=6))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_on_many_histories_of_the_rules(spark: SparkSession) -> None:
+    """Batches end anywhere. No example begins after BUDGET_S, so that the test ends."""
+    until_s = time.monotonic() + BUDGET_S
+    ran = 0
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
+    )
+    @given(made=histories())
+    def check(made: list[tuple[int, int, list[float]]]) -> None:
+        nonlocal ran
+        if time.monotonic() > until_s:
+            return
+        with TemporaryDirectory() as directory:
+            root = Path(directory)
+            names = [f"cluster-{number}" for number, _ in enumerate(made)]
+            logs = {
+                root / name: Varied(seed).run(steps)
+                for name, (seed, steps, _) in zip(names, made, strict=True)
+            }
+            rows = logs_of(logs, spark)
+            last = dict(rows.groupBy("cluster_id").agg(f.max("offset")).collect())
+            # All clusters have the same number of batches. The later ones of some are empty.
+            count = max(len(shares) for _, _, shares in made)
+            ends = {
+                name: [
+                    *(max(1, round(share * last[name])) for share in shares),
+                    *[last[name] + 1] * (count - len(shares) + 1),
+                ]
+                for name, (_, _, shares) in zip(names, made, strict=True)
+            }
+            follow_in_batches(rows, root / "out", ends)
+            spark.catalog.clearCache()
+        ran += 1
+
+    check()
+    assert ran
 
 
 @pytest.mark.long
