@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quorate.quorum.analytics.tables import TABLES, columns_in
 from quorate.quorum.analytics.tables.descriptions import summary_of
+from quorate.quorum.analytics.tables.needs import NEEDS
 from quorate.quorum.analytics.tables.warnings import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
@@ -32,6 +33,23 @@ of a query over all records. A later run with the same tables continues them.
 - The offset of a cluster is its watermark: final rows up to it never change. The line of each batch
   shows the offsets, the lag in records, and the rows of each table, also as JSON.
 - There is no Delta format, because its library is not among the dependencies of `quorate[spark]`.
+
+## What a condition saves
+
+The log is decoded once for all tables of a call but `records`, and the rows are cached. Each table
+names below the record types that it decodes. Name the tables that you use: `only=` of `read_tables`
+does, and `quorate history sql` finds the names in the query.
+
+Conditions on a topic, a time or an offset do not reach the log. A partition record has the id of
+its topic and not its name, and the records before a time decide on the state at that time. Spark
+applies such conditions to the cached rows.
+
+The data source itself, `spark.read.format("quorate.metadata")`, has the option `pushdown`. With
+"true", conditions on `offset` skip whole segments and slices. Conditions that the time is later or
+equal skip slices. Equality (`=`, `IN`) with `type` skips the decoding of other types, and so does a
+condition on a column that only some types fill, such as `topic`. The default is "false", because
+Spark 4.1 to 4.3 keeps the rest of such a scan for the next scan of the same DataFrame, without an
+error. Set it only for a DataFrame that is used once. No table of this page uses it.
 """
 
 
@@ -47,6 +65,10 @@ def _section(name: str) -> str:
 def _lines(name: str) -> Iterator[str]:
     yield f"\n## {name}\n"
     yield f"{summary_of(TABLES[name].make)}\n"
+    if name in NEEDS:
+        types = NEEDS[name].types
+        named = "all" if types is None else ", ".join(f"`{each}`" for each in sorted(types))
+        yield f"Record types that are decoded: {named}.\n"
     yield "| column | type | meaning |"
     yield "|---|---|---|"
     for column in columns_in(name):

@@ -34,16 +34,16 @@ CHECKED = "spark.quorate.workers.checked"
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data source `quorate.metadata` in the session, and enable filter pushdown in it.
+    """Register the data source `quorate.metadata` in the session, and allow its option `pushdown`.
 
     Raise WorkersLack if the Python workers cannot import this package."""
-    from quorate.quorum.analytics.spark.source import PUSHDOWN, PushingSource
+    from quorate.quorum.analytics.spark.source import PUSHDOWN, MetadataLogSource
 
     if _may_lack_modules(spark) and spark.conf.get(CHECKED, "") != "true":
         check_workers(spark)
         spark.conf.set(CHECKED, "true")
     spark.conf.set(PUSHDOWN, "true")
-    spark.dataSource.register(PushingSource)
+    spark.dataSource.register(MetadataLogSource)
 
 
 def _may_lack_modules(spark: SparkSession) -> bool:

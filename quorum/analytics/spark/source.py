@@ -24,20 +24,24 @@ Options:
 - `types`: record types, separated by commas, such as "TOPIC_RECORD,PARTITION_RECORD". Rows of other
   types are left out, except one row of every 32,768 records or fewer: the last one that took
   effect. The newest row is thus always there. Rows with a `remark` stay too.
-- `pushdown`: "true" skips slices, record types and rows that conditions exclude (`wanted.py`).
-  Spark refuses it unless spark.sql.python.filterPushdown.enabled is true. `analytics.register` sets
-  this, and makes "true" the default.
+- `pushdown`: "true" skips segments, slices, record types and rows that conditions exclude
+  (`wanted.py`). The default is "false". Set it only for a DataFrame that is used once and has one
+  scan in its query: Spark 4.1 to 4.3 keeps the rest of a scan for the next scan of the same
+  DataFrame, so that `df.where("offset < 5").count()` and then `df.count()` would both count 5.
+  Spark refuses it unless spark.sql.python.filterPushdown.enabled is true, as `analytics.register`
+  sets it.
 
 Spark does not tell a source which columns a query uses. Calling `.schema("offset bigint, type
 string")` before `load` avoids the cost of the other columns.
 
 A stream, `spark.readStream`, has the option `maxRecordsPerBatch` too (`streaming.py`).
 
-Tasks decode the log. The driver reads only the headers of batches, for each scan of each query, of
-the segments that conditions on the offset do not exclude by their names. `analytics.read_tables`
-plans once, and in tasks if the logs are large. Every worker must find the files
-under the same path. The files of an archive are in the temporary directory of the driver's machine
-(`archives/extracted.py`), so workers on other machines do not find them.
+Tasks decode the log. The driver reads only the headers of batches, those of all segments that a
+pushed condition on the offset does not exclude by their names. `analytics.read_tables` plans once,
+and in tasks if the logs are large.
+Every worker must find the files under the same path. The files of an archive are in the temporary
+directory of the driver's machine (`archives/extracted.py`), so workers on other machines do not
+find them.
 """
 
 from __future__ import annotations
@@ -72,9 +76,6 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 class MetadataLogSource(DataSource):
     """The data source as Spark's driver sees it."""
 
-    pushdown = "false"
-    """The default of the option."""
-
     @classmethod
     def name(cls) -> str:
         """Return the name for `spark.read.format`."""
@@ -90,7 +91,7 @@ class MetadataLogSource(DataSource):
         Raise BadOption if a column or the value of an option is invalid. Only "false" switches
         `json` off, and any other text than "false" switches `pushdown` on."""
         options = Options(dict(self.options))
-        pushes = options.flag("pushdown", self.pushdown)
+        pushes = options.flag("pushdown", "false")
         made = NarrowingReader if pushes else MetadataLogReader
         return made(
             options.choice(),
@@ -109,12 +110,6 @@ class MetadataLogSource(DataSource):
             return MetadataStreamReader(options, columns=columns_of(schema), with_json=with_json)
         except (BadOption, ImportError) as error:
             return RefusedStream(str(error))
-
-
-class PushingSource(MetadataLogSource):
-    """The data source in a session in which Spark pushes conditions down."""
-
-    pushdown = "true"
 
 
 class RefusedStream(DataSourceStreamReader):

@@ -107,7 +107,7 @@ class PlannedLog:
     """The logs at some locations, planned once. All its DataFrames have the same records.
 
     The plan is made by the constructor, which reads the headers of all batches, in tasks if a log
-    is large. It enables filter pushdown in the session. Raise NoMetadataLog if a location holds no
+    is large. Raise NoMetadataLog if a location holds no
     metadata log."""
 
     def __init__(self, spark: SparkSession, source: Source, *, strict: bool = False) -> None:
@@ -121,7 +121,6 @@ class PlannedLog:
         self._latest_ms = latest_times(decoded(planned) if planned else ())
         self._options = {
             "include": "base",
-            "pushdown": "true",
             "mode": "strict" if strict else "permissive",
             "plan": planned,
         }

@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
 pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from pyspark.sql import datasource
 
 from quorate.quorum.analytics.log import chunks
 from quorate.quorum.analytics.log.errors import DamagedLog
@@ -18,7 +19,7 @@ from quorate.quorum.analytics.log.segments import SEGMENT_NAME, files_named, pas
 from quorate.quorum.analytics.page.report import Summary, report
 from quorate.quorum.analytics.spark import planning
 from quorate.quorum.analytics.spark.planning import passes_in_tasks
-from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables import read_log, read_tables
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership
 from quorate.quorum.analytics.tables.records import records
@@ -159,6 +160,26 @@ def test_tasks_make_the_first_pass_over_a_large_log(
     (expected,) = passes_here(segments, 2_000)
     assert (passed.end, passed.markers) == (expected.end, expected.markers)
     assert len(passed.borders) > 10
+
+
+@pytest.mark.skipif(not hasattr(datasource, "EqualTo"), reason="Spark pushes since 4.1")
+def test_spark_pushes_conditions_into_a_real_read(spark: SparkSession) -> None:
+    """A slice is one of Spark's partitions, so fewer partitions show that slices were skipped."""
+
+    def slices(condition: str) -> int:
+        reader = spark.read.format("quorate.metadata").options(sliceBytes="2000", pushdown="true")
+        return int(reader.load(str(C1)).where(condition).rdd.getNumPartitions())
+
+    assert slices("offset = 200") == 1 < slices("offset < 100") < slices("true") == 17
+    assert slices("timestamp_ms >= 1795225463101") < 17
+
+
+def test_a_condition_has_no_effect_on_the_next_use_of_a_dataframe(spark: SparkSession) -> None:
+    """Spark 4.1 to 4.3 keeps the rest of a scan with pushed conditions."""
+    loaded = spark.read.format("quorate.metadata").option("json", "false").load(str(C1))
+    for rows in (loaded, read_tables(spark, C1, only=("records",))["records"]):
+        assert rows.where("offset < 5").count() == 5
+        assert rows.count() == 479
 
 
 def test_a_list_of_directories_is_loaded_whole(spark: SparkSession, tmp_path: Path) -> None:
