@@ -290,7 +290,8 @@ def test_on_many_histories_of_the_rules(spark: SparkSession) -> None:
                 for name, (seed, steps, _) in zip(names, made, strict=True)
             }
             rows = logs_of(logs, spark)
-            last = dict(rows.groupBy("cluster_id").agg(f.max("offset")).collect())
+            found = rows.groupBy("cluster_id").agg(f.max("offset")).collect()
+            last = {str(row[0]): int(row[1]) for row in found}
             # All clusters have the same number of batches. The later ones of some are empty.
             count = max(len(shares) for _, _, shares in made)
             ends = {
