@@ -24,6 +24,7 @@ from tests.attacks.target import NOT_CONNECTED, NotServed, Succeeded, Target
 
 LINKS, QUICK_LINKS = 4_500, 300
 AT_ONCE = 20
+PAUSE_S = 0.02
 CREATE_VERSION = 5
 
 
@@ -40,6 +41,7 @@ async def greeted(target: Target, address: Address, count: int) -> list[NodeLink
 
     for start in range(0, count, AT_ONCE):
         await asyncio.gather(*(one(number) for number in range(start, min(start + AT_ONCE, count))))
+        await asyncio.sleep(PAUSE_S)
     return held
 
 
@@ -70,7 +72,9 @@ async def links_with_a_good_hello(target: Target) -> None:
                 each.close()
 
 
-FRAMES, QUICK_FRAMES = 20, 3
+FRAMES, QUICK_FRAMES = 10, 3
+BETWEEN_FRAMES_S = 0.5
+"""The attack is about long steps, and not about the share of a peer that always sends."""
 
 
 @attack(4)
@@ -115,5 +119,6 @@ async def send_frames(target: Target, address: Address, frame: bytes, count: int
                 target.outcome["closed"] += 1
                 return
             target.outcome["sent"] += 1
+            await asyncio.sleep(BETWEEN_FRAMES_S)
     finally:
         link.close()
