@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.attacks.bystanders import RULE
 from tests.attacks.registry import WITHOUT_ATTACK, attacks
 from tests.attacks.run import Site, Verdict, as_json, run_fresh, run_on
+from tests.attacks.security import Files
 from tests.attacks.soak import main as soak
 
 
@@ -32,6 +33,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--fault-socket", type=Path, action="append", default=[], help="of a node with --faults"
     )
+    parser.add_argument("--command-config", type=Path, help="client settings for the brokers")
+    parser.add_argument(
+        "--controller-config", type=Path, help="the same for the controllers, if they differ"
+    )
+    parser.add_argument("--secure", action="store_true", help="secure the cluster of its own")
     parser.add_argument("--json", type=Path, help="file for the verdicts")
     parser.add_argument("--keep", action="store_true", help="keep the cluster's directory")
     chosen = parser.parse_args()
@@ -52,9 +58,11 @@ def run(chosen: argparse.Namespace, root: Path) -> list[Verdict]:
             {},
             root,
             tuple(chosen.fault_socket),
+            Files(chosen.command_config, chosen.controller_config),
         )
         return run_on(site, names, say, quick=chosen.quick)
-    return run_fresh(root, names, say, quick=chosen.quick)
+    options = ("--secure",) if chosen.secure else ()
+    return run_fresh(root, names, say, *options, quick=chosen.quick)
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from quorate.quorum.seams import Address
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
+from tests.attacks.security import Files
 from tests.attacks.target import NotServed, Target
 
 NICENESS = 10
@@ -60,6 +61,8 @@ def main() -> int:
     parser.add_argument("--bootstrap-server", required=True)
     parser.add_argument("--bootstrap-controller", required=True)
     parser.add_argument("--fault-socket", type=Path, action="append", default=[])
+    parser.add_argument("--command-config", type=Path)
+    parser.add_argument("--controller-config", type=Path)
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args()
     os.nice(NICENESS)
@@ -69,6 +72,7 @@ def main() -> int:
         fault_sockets=chosen.fault_socket,
         quick=chosen.quick,
     )
+    Files(chosen.command_config, chosen.controller_config).use(target.controllers)
     try:
         reports = asyncio.run(run(chosen.names, target))
     except (OSError, TimeoutError, NotServed) as error:

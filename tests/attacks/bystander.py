@@ -2,16 +2,18 @@
 
 The producer sends a numbered record to each partition in turn, idempotent, acks=all, one request
 in flight. The consumer is a member of a group and expects the numbers of each partition in order,
-each once. Both append lines to their file: `ok TIME LATENCY` in ns of the machine's monotonic
-clock, `error TIME TEXT`, and at the end `count PARTITION NUMBER`. SIGTERM ends them.
+each once. Standard input has further settings of librdkafka, as JSON. Both append lines to their
+file: `ok TIME LATENCY` in ns of the machine's monotonic clock, `error TIME TEXT`, and at the end
+`count PARTITION NUMBER`. SIGTERM ends them.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -61,9 +63,11 @@ class Sequence:
         return "" if number == expected else f"record {number} in place of {expected}"
 
 
-def produce(bootstrap: str, topic: str, partitions: int, diary: Diary, stopping: Stopping) -> None:
+def produce(
+    client: Mapping[str, str], topic: str, partitions: int, diary: Diary, stopping: Stopping
+) -> None:
     settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
+        **client,
         "acks": "all",
         "enable.idempotence": True,
         "max.in.flight": 1,
@@ -113,9 +117,11 @@ def delivered(
     return done
 
 
-def consume(bootstrap: str, topic: str, partitions: int, diary: Diary, stopping: Stopping) -> None:
+def consume(
+    client: Mapping[str, str], topic: str, partitions: int, diary: Diary, stopping: Stopping
+) -> None:
     settings: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
+        **client,
         "group.id": GROUP,
         "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
@@ -149,9 +155,10 @@ ROLES = {"producer": produce, "consumer": consume}
 
 def main() -> int:
     role, bootstrap, topic, partitions, path = sys.argv[1:]
+    client = {**json.load(sys.stdin), "bootstrap.servers": bootstrap}
     stopping = Stopping()
     with open(Path(path), "a", buffering=1, encoding="utf-8") as file:
-        ROLES[role](bootstrap, topic, int(partitions), Diary(file), stopping)
+        ROLES[role](client, topic, int(partitions), Diary(file), stopping)
     return 0
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +70,11 @@ def percentile(values: list[float], share: float) -> float:
 
 
 class Bystanders:
-    def __init__(self, bootstrap: str, directory: Path, topic: str) -> None:
+    def __init__(
+        self, bootstrap: str, directory: Path, topic: str, settings: Mapping[str, str]
+    ) -> None:
         self.topic = topic
+        self._settings = json.dumps(dict(settings))
         self._bootstrap = bootstrap
         self._files = {role: directory / f"{topic}.{role}" for role in ROLES}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -82,7 +86,11 @@ class Bystanders:
             command = [sys.executable, "-m", "tests.attacks.bystander", role, self._bootstrap]
             command += [self.topic, str(PARTITIONS), str(file)]
             with open(file.with_suffix(f".{role}.err"), "wb") as err:
-                self._processes[role] = subprocess.Popen(command, stderr=err)
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=err)
+            self._processes[role] = process
+            assert process.stdin is not None
+            with process.stdin as settings:  # no argument, because it may hold a password
+                settings.write(self._settings.encode())
         deadline_s = time.monotonic() + FIRST_S
         while any(len(self._lines(role, "ok")) < WARM for role in ROLES):
             self.require_running()
@@ -163,10 +171,14 @@ class Bystanders:
 
 
 @contextmanager
-def bystanders(bootstrap: str, directory: Path, topic: str) -> Iterator[Bystanders]:
-    """Run both clients on a new topic; nothing is left of them afterwards."""
-    create_topic(admin(bootstrap), topic, PARTITIONS, 3)
-    both = Bystanders(bootstrap, directory, topic)
+def bystanders(
+    bootstrap: str, directory: Path, topic: str, settings: Mapping[str, str] | None = None
+) -> Iterator[Bystanders]:
+    """Run both clients on a new topic, with more settings of librdkafka; nothing is left of them
+    afterwards."""
+    settings = settings or {}
+    create_topic(admin(bootstrap, **settings), topic, PARTITIONS, 3)
+    both = Bystanders(bootstrap, directory, topic, settings)
     try:
         both.start()
         yield both

@@ -33,7 +33,7 @@ async def opened(address: Address, count: int, first: bytes) -> list[Raw]:
 
     async def one() -> None:
         with suppress(OSError, TimeoutError):
-            connection = await Raw.open(address)
+            connection = await Raw.open(address, tls=False)
             held.append(connection)
             if first:
                 await connection.send(first)

@@ -87,8 +87,8 @@ class NodeLink(Raw):
     """A link that speaks WebSocket. Its frames are payloads."""
 
     @classmethod
-    async def open(cls, address: Address) -> NodeLink:
-        """Connect and make the WebSocket handshake, or raise OSError."""
+    async def open(cls, address: Address, *, tls: bool = True, login: bool = True) -> NodeLink:
+        """Connect and make the WebSocket handshake, or raise OSError. Nodes have no login."""
         link = await cls.upgraded(address)
         if link is None:
             raise ConnectionRefusedError(f"{address} refuses the WebSocket")
@@ -99,13 +99,12 @@ class NodeLink(Raw):
         cls, address: Address, *more: str, host: str | None = None
     ) -> NodeLink | None:
         """Return the link, or None if the node does not switch protocols."""
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(address.host, address.port)
-        link = cls(reader, writer)
+        made = await Raw.connected(address, cls.security_of(address))
+        link = cls(made.reader, made.writer)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                writer.write(upgrade(address, *more, host=host))
-                head = await reader.readuntil(b"\r\n\r\n")
+                link.writer.write(upgrade(address, *more, host=host))
+                head = await link.reader.readuntil(b"\r\n\r\n")
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             head = b""
         if not head.startswith(b"HTTP/1.1 101"):

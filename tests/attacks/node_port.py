@@ -265,7 +265,7 @@ async def foreign_origins(target: Target) -> None:
 async def plain_answer(address: Address, head: bytes) -> bytes:
     """Return the first bytes of the answer; empty if there is none."""
     with suppress(OSError, TimeoutError):
-        connection = await Raw.open(address)
+        connection = await Raw.open(address, login=False)
         try:
             await connection.send(head, timeout_s=2)
             async with asyncio.timeout(2):
@@ -295,7 +295,7 @@ async def strange_http(target: Target) -> None:
     for address in (*target.controllers, *target.brokers):
         for head in HEADS:
             with suppress(OSError, TimeoutError):
-                connection = await Raw.open(address)
+                connection = await Raw.open(address, login=False)
                 await connection.send(head, timeout_s=2)
                 answer = await connection.frame(timeout_s=1)
                 target.outcome["closed" if answer is None else "answered"] += 1

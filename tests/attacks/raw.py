@@ -9,12 +9,17 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+from quorate.cli.client.client_properties import ClientSecurity
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.sasl_login import Login, login_steps
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.layout import FIXED, Field, layout
+from quorate.quorum.protocol.schemas.sasl_authenticate import SaslAuthenticateRequest
+from quorate.quorum.protocol.schemas.sasl_handshake import SaslHandshakeRequest
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
 
@@ -22,6 +27,7 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 30.0
 STREAM_LIMIT_BYTES = 1 << 16
 CLIENT_ID = "attacker"
+SASL_VERSIONS: dict[type[Message], int] = {SaslHandshakeRequest: 1, SaslAuthenticateRequest: 2}
 
 
 def uvarint(value: int) -> bytes:
@@ -112,18 +118,59 @@ class Raw:
     """One connection. No method raises because of what the node does: a closed connection or a
     missing answer is a result."""
 
+    security: ClassVar[dict[Address | None, ClientSecurity]] = {}
+    """The TLS and the login of each node, and under None of all nodes that are not named. Empty in
+    a cluster without both. The process of an attacker sets it once."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     @classmethod
-    async def open(cls, address: Address) -> Raw:
-        """Connect, or raise OSError."""
+    def security_of(cls, address: Address) -> ClientSecurity:
+        everywhere = cls.security.get(None, ClientSecurity())
+        return cls.security.get(address, everywhere)
+
+    @classmethod
+    async def open(cls, address: Address, *, tls: bool = True, login: bool = True) -> Raw:
+        """Connect with the TLS and the login that the node demands, or raise OSError.
+
+        Without `login` the connection ends before it, and without `tls` it is a plain socket."""
+        security = cls.security_of(address)
+        made = await cls.connected(address, security if tls else ClientSecurity())
+        if tls and login and security.login is not None:
+            try:
+                await made.log_in(security.login, address)
+            except (OSError, Refused) as error:
+                made.close()
+                raise ConnectionRefusedError(f"{address} refuses the login: {error}") from error
+        return made
+
+    @classmethod
+    async def connected(cls, address: Address, security: ClientSecurity) -> Raw:
+        """Connect, with a TLS handshake if `security` has one. Raise OSError."""
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(
-                address.host, address.port, limit=STREAM_LIMIT_BYTES
+                address.host,
+                address.port,
+                limit=STREAM_LIMIT_BYTES,
+                ssl=security.tls,
+                server_hostname=None if security.tls is None else address.host,
             )
         return cls(reader, writer)
+
+    async def log_in(self, login: Login, address: Address) -> None:
+        """Authenticate. Raise Refused, or ConnectionResetError if there is no answer."""
+        steps = login_steps(login, str(address))
+        asked = next(steps)
+        while True:
+            answer = await self.ask(asked, SASL_VERSIONS[type(asked)])
+            if answer is None:
+                raise ConnectionResetError(f"{address} does not answer the login")
+            try:
+                asked = steps.send(answer)
+            except StopIteration:
+                return
 
     async def send(self, data: bytes, timeout_s: float = ANSWER_TIMEOUT_S) -> bool:
         """Return True if the kernel or our buffer took all bytes in time."""

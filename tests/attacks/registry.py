@@ -17,6 +17,7 @@ MODULES = (
     "node_port",
     "memory",
     "connections",
+    "logins",
     "node_links",
     "fault_socket",
 )

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quorate.cli.nodes.secured_up import client_file_of, controllers_file_of, is_secured
 from tests.attacks.attacker import addresses
 from tests.attacks.bystanders import MAX_LATENCY_RATIO, RULE, Bystanders, Window, bystanders
 from tests.attacks.nodes import (
@@ -24,6 +25,7 @@ from tests.attacks.nodes import (
     standing,
 )
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
+from tests.attacks.security import Files
 from tests.attacks.target import NotServed, Target, reached
 from tests.clients.cluster import ProcessCluster
 
@@ -50,6 +52,7 @@ class Site:
     pids: dict[int, int]
     directory: Path
     fault_sockets: tuple[Path, ...] = ()
+    files: Files = Files()
 
     @classmethod
     def of(cls, cluster: ProcessCluster, directory: Path) -> Site:
@@ -58,10 +61,16 @@ class Site:
         pids = {node["id"]: node["pid"] for node in cluster.nodes() if node["pid"] is not None}
         found = (cluster.directory.faults_socket(node_id) for node_id in pids)
         sockets = tuple(each for each in found if each.exists())
-        return cls(entry["bootstrap"], controllers, pids, directory, sockets)
+        root = cluster.directory.root
+        secured = is_secured(root)
+        files = Files(client_file_of(root), controllers_file_of(root)) if secured else Files()
+        return cls(entry["bootstrap"], controllers, pids, directory, sockets, files)
 
     def target(self) -> Target:
-        return Target(brokers=addresses(self.bootstrap), controllers=addresses(self.controllers))
+        """Return the cluster as this process asks it."""
+        controllers = addresses(self.controllers)
+        self.files.use(controllers)
+        return Target(brokers=addresses(self.bootstrap), controllers=controllers)
 
 
 @dataclass(slots=True)
@@ -98,6 +107,7 @@ class Verdict:
 def attacker(names: Sequence[str], site: Site, *, quick: bool) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.attacks.attacker", *names]
     command += ["--bootstrap-server", site.bootstrap, "--bootstrap-controller", site.controllers]
+    command += site.files.arguments()
     for each in site.fault_sockets:
         command += ["--fault-socket", str(each)]
     return subprocess.Popen(command + ["--quick"] * quick, stdout=subprocess.PIPE)
@@ -188,7 +198,8 @@ def fresh(root: Path, *options: str) -> Iterator[Site]:
 def run_on(site: Site, names: Sequence[str], say: Say, *, quick: bool) -> list[Verdict]:
     """Run attacks until one kills a node; return a verdict on each that ran."""
     verdicts: list[Verdict] = []
-    with bystanders(site.bootstrap, site.directory, f"bystanders-{time.time_ns()}") as clients:
+    topic = f"bystanders-{time.time_ns()}"
+    with bystanders(site.bootstrap, site.directory, topic, site.files.librdkafka()) as clients:
         for name in names:
             verdict = judged(name, site, clients, quick=quick)
             for _ in range(MAX_MEASURED - 1):
@@ -208,17 +219,20 @@ def seen(verdicts: Sequence[Verdict]) -> set[str]:
     return {text.partition(": ")[2] for each in verdicts for text in each.wrong}
 
 
-def run_fresh(root: Path, names: Sequence[str], say: Say, *, quick: bool) -> list[Verdict]:
+def run_fresh(
+    root: Path, names: Sequence[str], say: Say, *options: str, quick: bool
+) -> list[Verdict]:
     """Run attacks; after one that kills a node, the next one gets a cluster of its own.
 
-    Nodes run with `--faults` only for the attacks that need it, because faults wrap each link."""
+    `options` are those of `quorate up`. Nodes run with `--faults` only for the attacks that need
+    it, because faults wrap each link."""
     verdicts: list[Verdict] = []
     for faults in (False, True):
         left = [each for each in names if attacks()[each].needs_faults is faults]
         while left:
             place = root / str(len(verdicts))
             place.mkdir(parents=True)
-            with fresh(place, *["--faults"] * faults) as site:
+            with fresh(place, *options, *["--faults"] * faults) as site:
                 done = run_on(site, left, say, quick=quick)
             verdicts += done
             left = left[len(done) :]

@@ -23,6 +23,15 @@ def test_every_attack_in_full(tmp_path: Path) -> None:
     assert not [each.line() for each in verdicts if each.wrong]
 
 
+@pytest.mark.timeout(3600)
+def test_every_attack_on_a_cluster_with_tls_and_logins(tmp_path: Path) -> None:
+    """The attacker has the login of a client, and uses none before the attacks on logins. It has no
+    certificate of a node."""
+    verdicts = run_fresh(tmp_path, list(attacks()), say, "--secure", quick=True)
+    assert not [each.line() for each in verdicts if each.wrong]
+    assert len(verdicts) == len(attacks())
+
+
 @pytest.mark.timeout(1200)
 def test_five_minutes_of_attacks_load_and_kills(tmp_path: Path) -> None:
     cluster = SoakCluster(tmp_path / "cluster")

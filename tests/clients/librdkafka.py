@@ -56,8 +56,9 @@ CALLBACKS = ("on_commit", "throttle_cb")
 CONSUME_TIMEOUT_S = 30.0
 
 
-def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}, logger=SILENT)
+def admin(bootstrap: str, **settings: str) -> AdminClient:
+    """`settings` have librdkafka's names."""
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **settings}, logger=SILENT)
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
