@@ -3,14 +3,16 @@
 Each partition is placed in these steps:
 
 1. Each rack gets the same number of replicas. If that leaves a remainder, the racks with the fewest
-   replicas per broker get one more. A rack without unfenced brokers comes after the others.
+   replicas per broker get one more. Among equals, a rack that leads more is picked. A rack without
+   unfenced brokers comes after the others.
 2. In each rack, the unfenced brokers with the fewest replicas are picked, then fenced ones. Among
    equals, a broker that leads more is picked, because the others lead next.
 3. The picked broker that is the preferred leader of the fewest partitions leads. Among equals, the
-   one with the most replicas does.
-4. If another broker leads fewer partitions, it takes the place of a picked broker with at least as
-   many replicas in its rack, or in a rack with at least as many replicas per broker. It then leads.
-   The search for it ends after LEADER_TRIES brokers.
+   one in the rack that leads the fewest partitions per broker does, then the one in the rack with
+   the most replicas per broker, and then the one with the most replicas.
+4. If another broker comes first in the order of step 3, it takes the place of a picked broker with
+   at least as many replicas in its rack, or in a rack with at least as many replicas per broker. It
+   then leads. The search for it ends after LEADER_TRIES brokers.
 5. Among equals, chance decides. Two brokers thus share few of their partitions, and the load of a
    broker that fails spreads over all others.
 
@@ -21,8 +23,10 @@ none was added, and no partition was deleted or assigned by hand:
   most 1 between any two brokers. Step 2 keeps one of two sets inside of the other: the brokers that
   have one replica more, and the brokers that lead one partition more. Step 3 or 4 therefore always
   finds a broker that leads fewer, and its replica is free.
-- With racks of one size, the counts of replicas differ by at most 1. The leaders are within 2 of
-  the even share, because a rack's share may exclude all brokers that lead fewer.
+- With racks of one size, the counts of replicas differ by at most 1, and the leaders are within 1
+  of the even share. The racks are to each other as the brokers without racks are, and so are the
+  brokers of one rack. The tests try every sequence of factors on small clusters, and random ones on
+  larger clusters. LEADER_TRIES may end the search too early if more brokers lead the fewest.
 - With racks of different sizes, the counts of replicas differ by at most 1 inside of each rack. The
   brokers of a small rack store more, because each partition has a replica there. If all topics have
   the same replication factor, the leaders are within 2 of the even share (tested, not proved).
@@ -51,9 +55,10 @@ LEADER_TRIES = 16
 """The number of brokers that one partition examines for its leader."""
 Entry = tuple[float, float, float, int]
 """The key of a broker in a heap: two counts, a random number, and its position."""
-RackEntry = tuple[bool, float, int, float, int]
-"""The key of a rack: True if all its brokers are fenced, its replicas per broker, the number of
-leaders of its next broker as a negative number, a random number, and its position."""
+RackEntry = tuple[bool, float, float, int, float, int]
+"""The key of a rack: True if all its brokers are fenced, its replicas per broker, its leaders per
+broker and the leaders of its next broker, both as negative numbers, a random number, and its
+position."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,6 +102,7 @@ class _Rack:
         "entry",
         "fenced",
         "heaps",
+        "leaders",
         "left",
         "number",
         "shift",
@@ -111,6 +117,7 @@ class _Rack:
         self.brokers: list[_Broker] = []
         self.heaps: dict[bool, list[Entry]] = {False: [], True: []}
         self.total = self.size = self.left = self.unfenced_left = self.unfenced = 0
+        self.leaders = 0
         self.shift = 0.0
         self.fenced = False
         self.entry: RackEntry | None = None
@@ -119,6 +126,11 @@ class _Rack:
     def average(self) -> float:
         """Return the replicas per broker."""
         return self.total / self.size + self.shift
+
+    @property
+    def led(self) -> float:
+        """Return the partitions that each broker leads, on average."""
+        return self.leaders / self.size
 
 
 class Balance:
@@ -168,6 +180,7 @@ class Balance:
         low, high = bounds([each.leaders for each in leading])
         for each in leading:
             each.leaders = self._cut(each.leaders, low, high)
+            each.rack.leaders += each.leaders
 
     def _cut_replicas(self, rack: _Rack) -> None:
         unfenced = [each for each in rack.brokers if not each.counts.fenced]
@@ -207,6 +220,7 @@ class Balance:
         for broker in picked:
             self._take(broker)
         leader.leaders += 1
+        leader.rack.leaders += 1
         leader.counts.leaders += 1
         for broker in picked:
             self._enter(broker)
@@ -246,22 +260,23 @@ class Balance:
         """Return the leader: one of `picked`, or a broker that leads fewer and may displace one of
         them."""
         unfenced = [broker for broker in picked if not broker.counts.fenced]
-        best = min(unfenced, key=lambda each: (each.leaders, -each.replicas), default=None)
+        best = min(unfenced, key=leads_first, default=None)
         passed: list[Entry] = []
-        found: _Broker | None = None
-        while self._leaders and found is None and len(passed) < LEADER_TRIES:
+        found: list[_Broker] = []
+        while self._leaders and len(passed) < LEADER_TRIES:
             entry = heappop(self._leaders)
             broker = self._brokers[entry[-1]]
             if broker.leader_entry is not entry:
                 continue
             passed.append(entry)
-            if best is not None and broker.leaders >= best.leaders:
+            lowest = found[0] if found else best
+            if lowest is not None and broker.leaders > lowest.leaders:
                 break
-            if best is None or self._may_displace(broker, picked):
-                found = broker
+            if best is None or (leads_less(broker, best) and self._may_displace(broker, picked)):
+                found.append(broker)
         for entry in passed:
             heappush(self._leaders, entry)
-        leader = found or best
+        leader = min(found, key=leads_first) if found else best
         assert leader is not None, "one broker is unfenced"
         return leader
 
@@ -318,8 +333,19 @@ class Balance:
     def _enter_rack(self, rack: _Rack) -> None:
         following = self._peek(rack)
         led = 0 if following is None else -following.leaders
-        rack.entry = (rack.fenced, rack.average, led, self._random.random(), rack.number)
+        chance = self._random.random()
+        rack.entry = (rack.fenced, rack.average, -rack.led, led, chance, rack.number)
         heappush(self._rack_heap, rack.entry)
+
+
+def leads_first(broker: _Broker) -> tuple[float, float, float, float]:
+    """Return the key of the leader among picked brokers: the smallest one leads."""
+    return broker.leaders, broker.rack.led, -broker.rack.average, -broker.replicas
+
+
+def leads_less(broker: _Broker, other: _Broker) -> bool:
+    """Return True if `broker` leads before `other`, apart from the replicas of both."""
+    return leads_first(broker)[:3] < leads_first(other)[:3]
 
 
 def bounds(counts: Sequence[float]) -> tuple[int, int]:
