@@ -13,15 +13,22 @@ from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica
 CRASHES = 6
 
 
-def step(replica: Replica) -> None:
-    """Do one random operation."""
+def step(replica: Replica, *, truncates: bool) -> None:
+    """Do one random operation. A power cut may undo a truncation, which is not synced, so that
+    there is none before one."""
     what = replica.random.random()
     if what < 0.72:
         replica.append(replica.random.randrange(1, 6))
     elif what < 0.85:
+        if replica.random.random() < 0.3:  # many crashes hit a cleaning
+            replica.disk.die_at = replica.disk.calls + replica.random.randrange(1, 80)
         replica.clean()
-    elif what < 0.95:
+    elif what < 0.9:
         replica.flush()
+    elif what < 0.95:
+        if truncates:
+            replica.truncate(replica.random.randint(replica.high_watermark, replica.log.end_offset))
+            replica.epoch += 1
     else:
         replica.wall_ms += replica.random.choice([1, 400, DELETE_RETENTION_MS])
 
@@ -36,7 +43,7 @@ def test_crashes_at_any_disk_call_of_any_history(seed: int, power: bool) -> None
         replica.disk.die_at = replica.disk.calls + rand.randrange(1, 900)
         try:
             for _ in range(120):
-                step(replica)
+                step(replica, truncates=not power)
                 replica.check()
         except PowerCut:
             crashes += 1
