@@ -32,6 +32,8 @@ of a query over all records. A later run with the same tables continues them.
   incomplete.
 - The offset of a cluster is its watermark: final rows up to it never change. The line of each batch
   shows the offsets, the lag in records, and the rows of each table, also as JSON.
+- A batch does not compare the newest record with the clock of this machine. If the clock of a
+  controller is fast, open rows last up to its time (`clock-ahead` of the table `warnings`).
 - There is no Delta format, because its library is not among the dependencies of `quorate[spark]`.
 
 ## What a condition saves
