@@ -164,7 +164,7 @@ def test_delete_records_fails_for_good(stage: Simulation) -> None:
 
 
 def reading(work: Any, name: str, found: Any) -> Any:
-    async def read(*arguments: Any) -> Any:
+    async def read(*arguments: Any, **named: Any) -> Any:
         return found
 
     setattr(work, name, read)
@@ -191,6 +191,21 @@ def test_a_reader_of_a_compacted_topic_is_refused(stage: Simulation) -> None:
     work: Compacted = answering(known(Compacted(stage), "compacted"), answer)
     reader = Reader(0.0, BROKER, 1, 9, position=3)
     fails(stage, work._read_on(reader), "compacted: fetch at 3: INVALID_REQUEST")
+
+
+def test_the_log_start_overtakes_a_reader(stage: Simulation) -> None:
+    """Without this, the reader would ask for the removed offset again and again."""
+    out_of_range = one_partition(error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=-1)
+    rest = one_partition(records=one_record(7, b"v"), high_watermark=8)
+    work: Compacted = known(reading(Compacted(stage), "offset_of", 7), "compacted")
+
+    async def ask(broker: int, request: Any) -> Any:
+        return rest if request.topics[0].partitions[0].fetch_offset == 7 else out_of_range
+
+    reading(work, "refresh", None)
+    work.ask = ask  # type: ignore[assignment]
+    (record,) = play(stage, work.records("compacted", 0, 3, moves=True))
+    assert record.offset == 7
 
 
 def test_a_user_is_refused_what_was_permitted(stage: Simulation) -> None:

@@ -178,20 +178,26 @@ class Compacted(Workload):
     # -- the end ---------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        start = None
-        while start is None:
-            try:
-                start = await self.offset_of(NAME, EARLIEST)
-            except Unreachable:
-                await self.refresh()
-        self.check_start(start)
-        records = [(each.offset, keyed(each)) for each in await self.records(NAME, 0, start)]
+        start = await self._start()
+        found = await self.records(NAME, 0, start, moves=self.deletes)
+        self.check_start(await self._start())  # retention may have gone on meanwhile
+        records = [(each.offset, keyed(each)) for each in found]
         require(
             all(one[0] < other[0] for one, other in pairwise(records)),
             f"{NAME}: offsets are out of order",
         )
         self.check_records(records)
         self._check_replicas()
+
+    async def _start(self) -> int:
+        while True:
+            try:
+                start = await self.offset_of(NAME, EARLIEST)
+            except Unreachable:
+                start = None
+            if start is not None:
+                return start
+            await self.refresh()
 
     def check_start(self, start: int) -> None:
         """Check that the log start is not above a record that retention.bytes keeps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -166,12 +167,14 @@ class Workload(Client):
         records = await self.records(name, partition, start)
         return [(record.offset, bytes(record.value or b"")) for record in records]
 
-    async def records(self, name: str, partition: int, start: int) -> list[Record]:
+    async def records(
+        self, name: str, partition: int, start: int, *, moves: bool = False
+    ) -> list[Record]:
         """Return all records from `start` on, from a healthy cluster.
 
         The high watermark of a new leader may be behind for a moment (KIP-207). The reader
         therefore waits for the highest one that the partition ever had, unless an unclean election
-        may have lost it."""
+        may have lost it. With `moves` the log start of partition 0 may overtake the reader."""
         records: list[Record] = []
         preferred = -1  # a follower that the leader names for reads (KIP-392)
         end = 0
@@ -199,6 +202,10 @@ class Workload(Client):
                 preferred = -1
                 await self.pause(BACKOFF_S)
                 await self.refresh()
+                code = 0 if found is None else found.error_code
+                if moves and code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    with contextlib.suppress(Unreachable):
+                        start = await self.offset_of(name, EARLIEST) or start
                 continue
             data = bytes(found.records or b"")
             for at, header in batches(data):
