@@ -31,6 +31,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.files import checkpoints
 from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.slow_flushes import SlowFlushes
 from quorate.quorum.seams import Clock, Disk
 
 
@@ -128,6 +129,7 @@ class LogFlusher:
         """`logs` is the live map of open logs. `on_failure` gets the error of a failed write or
         flush."""
         self._clock = clock
+        self._slow = SlowFlushes(clock)
         self._disk = disk
         self._logs = logs
         self._offsets = offsets
@@ -288,7 +290,7 @@ class LogFlusher:
                     producer_snapshots.remove_snapshots_above(
                         self._disk, managed.log.directory, snapshot.offset - 1
                     )
-            self.times.observe(self._clock.now_us() - begun_us)
+            self.times.observe(self._slow.ended(managed.log.directory, begun_us))
             self._ended(name, managed)
             then()
 

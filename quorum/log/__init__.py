@@ -26,7 +26,7 @@ In reading order:
 - `segments/`: segments, from the list down to the file and its indexes; when a segment is rolled,
   removed or replaced; the start offsets of leader epochs; records by time.
 - `replacing_log.py`: a log whose segments the log cleaner replaces.
-- `flush.py`, `group_commit.py`: durability.
+- `flush.py`, `group_commit.py`: durability; `slow_flushes.py`: the line about a slow flush.
 - `opening/`: the opening of a log after a clean stop or a crash.
 - `checking/`: checks of reads, and of a log that is not open.
 - `snapshots/`: snapshot files of the metadata log.

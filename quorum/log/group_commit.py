@@ -7,6 +7,7 @@ from collections.abc import Callable
 from quorate.quorum.log.disks.retried_work import RetriedWork
 from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.slow_flushes import SlowFlushes
 from quorate.quorum.seams import Clock, Disk
 
 
@@ -35,6 +36,7 @@ class GroupCommit:
         self._log = log
         self._work = RetriedWork(disk, clock)
         self._clock = clock
+        self._slow = SlowFlushes(clock)
         self._on_flushed = on_flushed
         self._on_failure = on_failure
         self._running = False
@@ -75,7 +77,7 @@ class GroupCommit:
 
     def _ended(self, flush: Flush, begun_us: int, error: BaseException | None) -> None:
         assert self._running
-        self._log.flush_times.observe(self._clock.now_us() - begun_us)
+        self._log.flush_times.observe(self._slow.ended(self._log.directory, begun_us))
         if error is not None:
             self._failed = True
             self._on_failure(error)

@@ -27,7 +27,7 @@ Files in reading order:
 - framing.py, batches.py, read_back.py: records to and from bytes, one by one and in batches
 - checked_batches.py: the batches of a leader, from the check before the append to the replay
 - image.py, acls.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
-- cluster_events.py: the log lines about a decision's records
+- cluster_events.py, isr_events.py, event_texts.py: the log lines about a decision's records
 - replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records, and as the bytes of a snapshot file

@@ -1,9 +1,8 @@
 """The log lines of a decision: the events of the cluster that its records contain.
 
 An event names the node or topic, the change, the cause, and, if an operator has to act, what to do.
-Records that clients write all the time, such as changes of an ISR, are no events. Changes of
-leaders are counted by their cause, and only the first few partitions are named. The number of lines
-of one decision is therefore bounded, whatever the number of its records.
+Changes of leaders and of ISRs are counted by their cause, and only the first few partitions are
+named. The number of lines of one decision is therefore bounded, whatever the number of its records.
 
 The functions are pure. `quorum/node/controller/cluster_event_log.py` writes the lines.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from quorate.quorum.clipped import shown
 from quorate.quorum.metadata.acl_records import (
@@ -20,8 +19,19 @@ from quorate.quorum.metadata.acl_records import (
     RemoveAccessControlEntryRecord,
 )
 from quorate.quorum.metadata.acls import Acl
-from quorate.quorum.metadata.causes import Cause, describe
-from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.event_texts import (
+    NAMED,
+    ClusterEvent,
+    because,
+    brokers,
+    by_cause,
+    counted,
+    first_of,
+    named,
+    partition_of,
+)
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.isr_events import isr_events
 from quorate.quorum.metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -37,53 +47,26 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
 )
 
-NAMED = 3
-"""The number of partitions, topics or resources that a line names."""
-MAX_CAUSES = 8
-"""The number of causes of leader changes in one decision that get their own line."""
-
-REMEDIES: dict[str, str] = {
-    Cause.SESSION_EXPIRED: "Check that the broker runs and that it reaches this controller.",
-    Cause.CONNECTION_LOST: "Its process has ended. Start the broker again.",
-    Cause.UNREGISTERED: "It can only return as a new broker.",
-}
-"""The sentence for the operator after an event with this cause."""
-
-
-class ClusterEvent(NamedTuple):
-    """One line of the log. `kind` is a fixed name, such as "broker-fenced"."""
-
-    kind: str
-    text: str
-
-
 Describe = Callable[[Any, MetadataImage], ClusterEvent | None]
-
-
-NO_EVENTS: Sequence[ClusterEvent] = ()
-
-
-def is_no_event(record: MetadataRecord) -> bool:
-    """Return True for the most frequent record, a change of a partition that names no leader."""
-    return isinstance(record, PartitionChangeRecord) and record.leader == NO_LEADER_CHANGE
 
 
 def cluster_events(
     records: Sequence[MetadataRecord], before: MetadataImage, after: MetadataImage
 ) -> Sequence[ClusterEvent]:
-    """Return the events of a decision: nodes first, then leaders, then topics and configs.
+    """Return the events of a decision: nodes first, then leaders, ISRs, topics and configs.
 
     `before` is the image without the records, and `after` the image with them."""
-    if len(records) == 1 and is_no_event(records[0]):
-        return NO_EVENTS
     found: list[ClusterEvent] = []
     elected: list[PartitionChangeRecord] = []
+    resized: list[PartitionChangeRecord] = []
     listed: dict[type, list[Any]] = {}
     for record in records:
         cls = type(record)
         if isinstance(record, PartitionChangeRecord):
             if record.leader != NO_LEADER_CHANGE:
                 elected.append(record)
+            elif record.isr is not None:
+                resized.append(record)
         elif cls in SINGLE:
             event = SINGLE[cls](record, before)
             if event is not None:
@@ -92,6 +75,8 @@ def cluster_events(
             listed.setdefault(cls, []).append(record)
     if elected:
         found += leader_events(elected, before, after)
+    if resized:
+        found += isr_events(resized, before, after)
     for cls, several in listed.items():
         found.append(LISTED[cls](several, before))
     return found
@@ -163,13 +148,7 @@ def leader_events(
 ) -> Iterator[ClusterEvent]:
     """Yield the events of changed leaders, one for each cause: first those that leave partitions
     without a leader, then the others."""
-    by_cause: dict[str, list[PartitionChangeRecord]] = {}
-    for record in records:
-        name = record.cause.partition(" ")[0]
-        if name not in by_cause and len(by_cause) >= MAX_CAUSES:
-            name = Cause.UNKNOWN
-        by_cause.setdefault(name, []).append(record)
-    for cause, several in by_cause.items():
+    for cause, several in by_cause(records).items():
         lost = [each for each in several if each.leader == NO_LEADER]
         moved = [each for each in several if each.leader != NO_LEADER]
         if lost:
@@ -184,7 +163,7 @@ def leaderless(
     """Return the event of partitions that have no leader any more."""
     needed: Counter[int] = Counter()
     for record in records:
-        partition = _partition(after, record)
+        partition = partition_of(after, record)
         if partition is not None:
             needed.update(partition.isr or partition.elr or partition.last_known_elr)
     start = [str(broker) for broker, _ in needed.most_common(NAMED)]
@@ -192,7 +171,7 @@ def leaderless(
     remedy = f" Start {one} again." if start else ""
     text = (
         f"{counted(len(records), 'partition')} without a leader "
-        f"({_named(records, after)}){because(cause)}{remedy}"
+        f"({named(records, after)}){because(cause)}{remedy}"
     )
     return ClusterEvent("partitions-offline", text)
 
@@ -207,11 +186,11 @@ def leaders_moved(
     old: Counter[int] = Counter()
     new: Counter[int] = Counter(record.leader for record in records)
     for record in records:
-        partition = _partition(before, record)
+        partition = partition_of(before, record)
         old[NO_LEADER if partition is None else partition.leader] += 1
     text = (
         f"moved the leadership of {counted(len(records), 'partition')} "
-        f"({_named(records, after)}) from {_brokers(old)} to {_brokers(new)}{because(cause)}"
+        f"({named(records, after)}) from {brokers(old)} to {brokers(new)}{because(cause)}"
     )
     return ClusterEvent("leaders-moved", text)
 
@@ -221,14 +200,14 @@ def leaders_moved(
 
 def topics_created(records: Sequence[TopicRecord], _: MetadataImage) -> ClusterEvent:
     """Return the event of created topics."""
-    names = _first([record.name for record in records])
+    names = first_of([record.name for record in records])
     return ClusterEvent("topics-created", f"created {counted(len(records), 'topic')}: {names}")
 
 
 def topics_deleted(records: Sequence[RemoveTopicRecord], before: MetadataImage) -> ClusterEvent:
     """Return the event of deleted topics."""
     topics = (before.topics.get(record.topic_id) for record in records)
-    names = _first([topic.name for topic in topics if topic is not None])
+    names = first_of([topic.name for topic in topics if topic is not None])
     return ClusterEvent("topics-deleted", f"deleted {counted(len(records), 'topic')}: {names}")
 
 
@@ -244,7 +223,7 @@ def configs_changed(records: Sequence[ConfigRecord], _: MetadataImage) -> Cluste
         for record in records
     ]
     return ClusterEvent(
-        "configs-changed", f"changed {counted(len(keys), 'config')}: {_first(keys)}"
+        "configs-changed", f"changed {counted(len(keys), 'config')}: {first_of(keys)}"
     )
 
 
@@ -255,7 +234,7 @@ def _acl_of(acl: AccessControlEntryRecord | Acl) -> str:
 def acls_added(records: Sequence[AccessControlEntryRecord], _: MetadataImage) -> ClusterEvent:
     """Return the event of added ACLs. It names their resources and principals."""
     names = [_acl_of(each) for each in records]
-    return ClusterEvent("acls-added", f"added {counted(len(names), 'ACL')}: {_first(names)}")
+    return ClusterEvent("acls-added", f"added {counted(len(names), 'ACL')}: {first_of(names)}")
 
 
 def acls_removed(
@@ -264,7 +243,9 @@ def acls_removed(
     """Return the event of removed ACLs."""
     found = (before.acls.by_id.get(each.id) for each in records)
     names = [_acl_of(acl) for acl in found if acl is not None]
-    return ClusterEvent("acls-removed", f"removed {counted(len(records), 'ACL')}: {_first(names)}")
+    return ClusterEvent(
+        "acls-removed", f"removed {counted(len(records), 'ACL')}: {first_of(names)}"
+    )
 
 
 SINGLE: dict[type, Describe] = {
@@ -283,51 +264,3 @@ LISTED: dict[type, Callable[[Any, MetadataImage], ClusterEvent]] = {
     RemoveAccessControlEntryRecord: acls_removed,
 }
 """The records that are one event together."""
-
-
-# Texts
-
-
-def because(cause: str, *, with_doc: bool = True) -> str:
-    """Return the end of a sentence about a cause: its explanation, its name, and the remedy."""
-    if not cause:
-        return "."
-    doc = f": {describe(cause)}" if with_doc else ""
-    remedy = REMEDIES.get(cause, "")
-    return f"{doc} [{cause}]{f' {remedy}' if remedy else ''}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 partition" or "2 partitions"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
-
-
-def _named(records: Sequence[PartitionChangeRecord], image: MetadataImage) -> str:
-    topics = (image.topics.get(record.topic_id) for record in records[:NAMED])
-    names = [
-        f"{'?' if topic is None else topic.name}-{record.partition_id}"
-        for topic, record in zip(topics, records, strict=False)
-    ]
-    more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
-    return ", ".join(names) + more
-
-
-def _brokers(counts: Counter[int]) -> str:
-    if len(counts) == 1:
-        (broker,) = counts
-        return "no leader" if broker == NO_LEADER else f"broker {broker}"
-    parts = [
-        f"{'no leader' if broker == NO_LEADER else f'broker {broker}'} ({count})"
-        for broker, count in counts.most_common(NAMED)
-    ]
-    more = f" and {len(counts) - NAMED} more" if len(counts) > NAMED else ""
-    return ", ".join(parts) + more
-
-
-def _partition(image: MetadataImage, record: PartitionChangeRecord) -> Partition | None:
-    return image.partition(record.topic_id, record.partition_id)

@@ -1,4 +1,7 @@
-"""The events that the logs of the nodes must contain after each scenario, as patterns."""
+"""The events that the logs of the nodes must contain after each scenario, as patterns.
+
+The links of clients and the wall clocks cause no event of the cluster. The logs of these scenarios
+must not name a broker that is missed (FALSE_ALARMS)."""
 
 from __future__ import annotations
 
@@ -6,8 +9,15 @@ FENCED, MOVED = r"fenced broker \d+ ", r"moved the leadership of "
 REGISTERED = r"broker \d+ registered again with epoch"
 ELECTED = (r"won the election of epoch [2-9]", r"is the active controller of epoch [2-9]")
 CREATED = r"created \d+ topic"
-LEADS = r"This broker now leads \d+"
-DISK = r"the node stops: /.* (topic|Then start the node)"
+LEADS = r"this broker leads [1-9]\d* and follows \d+ from a new epoch"
+DISK = r"the node stops: /\S+ \(topic \S+, partition \d+\): .*[Tt]hen start the node again\."
+SHRANK = r"shrank the ISR of \d+ partitions? \(.*-\d+.*\) by broker \d+.* \[isr-shrink-lag\]"
+EXPANDED = r"expanded the ISR of \d+ partitions? \(.*-\d+.*\) by broker \d+.* \[isr-expand\]"
+LATE_FETCH = r"broker \d+ answered a fetch after \d+ ms"
+SLOW_METADATA_FLUSH = r"the flush of /\S*/__cluster_metadata-0 took [3-9]\d\d\d ms"
+FALSE_ALARMS = (r"\[session-expired\]", r"\[connection-lost\]", r"\[isr-shrink-lag\]")
+QUIET = ("client-links", "clock-skew")
+"""The scenarios without any of FALSE_ALARMS."""
 
 EVENTS = {
     "client-links": (CREATED, LEADS),
@@ -16,7 +26,7 @@ EVENTS = {
     "controller-partition": (*ELECTED, "resigned as the leader", "no longer the active controller"),
     "disk-error": (DISK, FENCED, MOVED, REGISTERED, *ELECTED),
     "disk-full": (DISK, FENCED, MOVED, REGISTERED, *ELECTED),
-    "flapping-isr": (CREATED, LEADS),
+    "flapping-isr": (SHRANK, EXPANDED, LATE_FETCH),
     "group-restart": (MOVED, REGISTERED, CREATED),
     "heartbeat-timeout": (FENCED, r"\[session-expired\]", MOVED),
     "leader-kill": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED, "unfenced broker"),
@@ -28,6 +38,6 @@ EVENTS = {
     "rack-loss": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED),
     "reassign-under-fire": (*ELECTED, FENCED, MOVED, REGISTERED),
     "rolling-restart": ("began a controlled shutdown", MOVED, REGISTERED, *ELECTED),
-    "slow-disk": (CREATED, LEADS),
-    "slow-link": (CREATED, LEADS),
+    "slow-disk": (SLOW_METADATA_FLUSH,),
+    "slow-link": (SHRANK, EXPANDED, LATE_FETCH),
 }

@@ -19,7 +19,7 @@ from quorate.cli.chaos.results.progress import progress_of
 from quorate.cli.chaos.scenario.scenario import Ablation
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from tests.chaos.ablated import ABLATIONS
-from tests.chaos.expected_events import EVENTS
+from tests.chaos.expected_events import EVENTS, FALSE_ALARMS, QUIET
 from tests.clients.cluster import quorate, run_quorate
 
 pytestmark = pytest.mark.clients
@@ -226,14 +226,28 @@ def test_every_scenario_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_pa
     assert len(found["unavailable_ms"]) == load(scenario).workload.partitions
     assert Path(page).exists()
     assert missing_events(scenario, Path(directory)) == [], "the logs tell what happened"
+    assert false_alarms(scenario, Path(directory)) == []
     topics = set(again.stdout.split()) - {"__consumer_offsets"}
     assert topics == set(), "the topics of the run must be deleted"
 
 
 def missing_events(scenario: str, directory: Path) -> list[str]:
     """Return those expected events of a scenario that no node has logged."""
-    logs = "".join(file.read_text() for file in directory.glob("nodes/*/node.log"))
+    logs = logs_of(directory)
     return [pattern for pattern in EVENTS[scenario] if not re.search(pattern, logs)]
+
+
+def false_alarms(scenario: str, directory: Path) -> list[str]:
+    """Return the lines about a broker that is missed, if the scenario must have none."""
+    if scenario not in QUIET:
+        return []
+    pattern = "|".join(FALSE_ALARMS)
+    return [line for line in logs_of(directory).splitlines() if re.search(pattern, line)]
+
+
+def logs_of(directory: Path) -> str:
+    """Return the logs of all nodes of a cluster."""
+    return "".join(file.read_text() for file in directory.glob("nodes/*/node.log"))
 
 
 def test_every_scenario_has_expected_events() -> None:

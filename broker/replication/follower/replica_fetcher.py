@@ -31,6 +31,7 @@ from quorate.broker.replication.follower.partition_fetch_state import (
 from quorate.broker.replication.partitions.fetcher_numbers import client_id_of
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.settings import ReplicationSettings
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import (
@@ -46,6 +47,8 @@ from quorate.quorum.seams import Address, Seams, Timer, TransportError
 
 RECONNECT_FIRST_MS = 20
 """The first wait after a lost link or a refused session."""
+LATE_MS = 1000
+"""The time, in ms, after replica.fetch.wait.max.ms from which an answer is logged as late."""
 CONNECT_TIMEOUT_MS = 1000  # short, because a follower without a leader leaves the ISR
 
 logger = logging.getLogger("quorate.broker.replication")
@@ -82,6 +85,8 @@ class ReplicaFetcher:
         self._client: KafkaClient | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._in_flight = False
+        self._sent_ms = 0
+        self._late = LogLimit(self._clock)
         self._scheduled = False
         self._session_id = 0
         self._session_epoch = FIRST_EPOCH
@@ -172,6 +177,7 @@ class ReplicaFetcher:
                 self._connecting.add_done_callback(raise_failure)
             return
         self._in_flight = True
+        self._sent_ms = self._clock.now_ms()
         self._client.send_raw(
             APIS[ApiKey.FETCH],
             REPLICA_FETCH_VERSION,
@@ -217,6 +223,7 @@ class ReplicaFetcher:
         if body is None:
             self._lost(str(error))
             return
+        self._note_late(self._clock.now_ms() - self._sent_ms)
         try:
             response = parse_fetch_response(body, REPLICA_FETCH_VERSION)
         except DecodeError as malformed:
@@ -231,6 +238,23 @@ class ReplicaFetcher:
         for result in response.partitions:
             self._take(result)
         self._send()
+
+    def _note_late(self, took_ms: int) -> None:
+        """Log an answer that came long after the leader should have sent it."""
+        wait_ms = self._settings.replica_fetch_wait_max_ms
+        if took_ms < wait_ms + LATE_MS:
+            return
+        left_out = self._late.passes("late answer")
+        if left_out is not None:
+            logger.warning(
+                "broker %d answered a fetch after %d ms, although it waits for records for %d ms "
+                "at most (replica.fetch.wait.max.ms): the link or one of the brokers is slow%s",
+                self._leader_id,
+                took_ms,
+                wait_ms,
+                left_out,
+                extra={"event": "late-fetch"},
+            )
 
     def _take(self, result: FetchPartitionResult) -> None:
         key = (result.topic_id, result.partition)

@@ -2,7 +2,8 @@
 
 An event that is not committed has not happened: a leader that lost its majority may have decided
 it, and the next leader truncates it. The lines therefore wait for the high watermark. All of them
-have the level INFO, and end with the offsets of their decision."""
+have the level INFO, and end with the offsets of their decision. The lines about ISRs are limited
+(`LogLimit`), because a follower that flaps would repeat them all the time."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quorate.quorum.metadata.cluster_events import ClusterEvent, cluster_events
+from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.metadata.cluster_events import cluster_events
+from quorate.quorum.metadata.event_texts import ClusterEvent
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.seams import Clock
 
 MAX_WAITING = 1_000
 """Maximum number of events that wait for their commit. Later ones are counted and left out."""
@@ -32,7 +36,9 @@ class WaitingEvent(NamedTuple):
 class ClusterEventLog:
     """The events of one active controller that wait for their commit. Owned by the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        """`clock` measures the interval between two lines of the same kind that is limited."""
+        self._limit = LogLimit(clock)
         self._waiting: deque[WaitingEvent] = deque()
         self._left_out = 0
 
@@ -77,8 +83,11 @@ class ClusterEventLog:
         """Write the events below the high watermark."""
         while self._waiting and self._waiting[0].last_offset < high_watermark:
             first, last, event = self._waiting.popleft()
+            left_out = self._limit.passes(event.limited) if event.limited else ""
+            if left_out is None:
+                continue
             at = f"offset {last}" if first == last else f"offsets {first} to {last}"
-            logger.info("%s (%s)", event.text, at, extra={"event": event.kind})
+            logger.info("%s (%s)%s", event.text, at, left_out, extra={"event": event.kind})
         if self._left_out and not self._waiting:
             logger.info("%d more events were not logged, because too many waited", self._left_out)
             self._left_out = 0

@@ -64,7 +64,7 @@ class UncommittedDecisions:
     ) -> None:
         """`leadership_lost` must call `clear`. `carry_out` gets the effects of decisions."""
         self.recent_changes = RecentChanges()
-        self.events = ClusterEventLog()
+        self.events = ClusterEventLog(clock)
         self._clock = clock
         self._controller = controller
         self._log = log

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import logging
 import random
 from collections import deque
 from collections.abc import Callable
+
+import pytest
 
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.segments.file_removal import rename_for_deletion
+from quorate.quorum.log.slow_flushes import SLOW_FLUSH_MS
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, entries
 from tests.unit.rpc.kafka.fakes import FakeClock
@@ -22,10 +26,11 @@ class CommitBench:
         self.disk = SimDisk(random.Random(5), self.loop.append)
         self.disk.make_dirs("/d")
         self.log = self.open(self.disk)
+        self.clock = FakeClock()
         self.flushed: list[int] = []
         self.failures: list[BaseException] = []
         self.commit = GroupCommit(
-            self.log, self.disk, FakeClock(), self.flushed.append, self.failures.append
+            self.log, self.disk, self.clock, self.flushed.append, self.failures.append
         )
 
     @staticmethod
@@ -132,3 +137,21 @@ def test_a_log_that_is_deleted_meanwhile_is_no_failure() -> None:
     rename_for_deletion(node.disk, node.log.directory, "f" * 32)
     node.run()
     assert node.failures == []
+
+
+def test_a_slow_flush_is_logged_once_in_an_interval(caplog: pytest.LogCaptureFixture) -> None:
+    node = CommitBench()
+
+    def flush(took_ms: int) -> None:
+        append(node.log, 0, b"x")
+        node.commit.request()
+        node.clock.advance(took_ms)
+        node.run()
+
+    with caplog.at_level(logging.WARNING):
+        flush(SLOW_FLUSH_MS - 1)
+        assert caplog.messages == []
+        for _ in range(3):
+            flush(SLOW_FLUSH_MS)
+    (line,) = caplog.messages
+    assert line.startswith("the flush of /d/t-0 took 1000 ms: the disk is slow or busy")

@@ -10,7 +10,8 @@ from quorate.quorum.metadata.acl_records import (
     RemoveAccessControlEntryRecord,
 )
 from quorate.quorum.metadata.causes import Cause, with_ends
-from quorate.quorum.metadata.cluster_events import MAX_CAUSES, NAMED, cluster_events
+from quorate.quorum.metadata.cluster_events import cluster_events
+from quorate.quorum.metadata.event_texts import MAX_CAUSES, NAMED
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
@@ -177,11 +178,51 @@ def test_each_event_has_its_line(record: MetadataRecord, kind: str, text: str) -
     assert "secret" not in found[kind], "a config's value may be a password"
 
 
-def test_what_clients_do_all_the_time_is_no_event() -> None:
-    shrink = PartitionChangeRecord(
-        partition_id=0, topic_id=TOPIC, isr=(1, 2), cause=Cause.ISR_SHRINK_LAG
+def isr_change(number: int, isr: tuple[int, ...], cause: str) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=number, topic_id=TOPIC, isr=isr, cause=cause)
+
+
+def test_isrs_that_shrink_are_one_event_with_the_brokers_that_left() -> None:
+    """Kafka's leaders log a line for each partition ("Shrinking ISR from 1,2,3 to 1,2")."""
+    lags = [isr_change(number, (1, 3), Cause.ISR_SHRINK_LAG) for number in range(5)]
+    assert lines(*lags) == {
+        "isr-shrank": "shrank the ISR of 5 partitions (orders-0, orders-1, orders-2 and 2 more) by "
+        "broker 2, led by broker 1: A follower did not catch up for replica.lag.time.max.ms. "
+        "[isr-shrink-lag]"
+    }
+    fenced = lines(isr_change(0, (1, 2), Cause.SESSION_EXPIRED))["isr-shrank"]
+    assert fenced.startswith("shrank the ISR of 1 partition (orders-0) by broker 3, led by broker")
+
+
+def test_an_isr_that_expands_is_an_event() -> None:
+    before = image_of(
+        *(registration(number) for number in (1, 2)),
+        TopicRecord(name="orders", topic_id=TOPIC),
+        PartitionRecord(partition_id=0, topic_id=TOPIC, replicas=(1, 2), isr=(1,), leader=1),
     )
-    assert lines(shrink) == lines(NoOpRecord()) == lines(shrink, NoOpRecord()) == {}
+    record = isr_change(0, (1, 2), Cause.ISR_EXPAND)
+    after = replay(before, [record], EpochOffset(1, 200), 0)[0]
+    (event,) = cluster_events([record], before, after)
+    assert event.kind == "isr-expanded"
+    assert event.text.startswith("expanded the ISR of 1 partition (orders-0) by broker 2, led by ")
+
+
+def test_only_changes_of_isrs_that_leaders_ask_for_are_limited() -> None:
+    """A follower that flaps repeats them all the time. A fenced broker is an event of its own."""
+
+    def limited(isr: tuple[int, ...], cause: str) -> str:
+        record = isr_change(0, isr, cause)
+        after = replay(CLUSTER, [record], EpochOffset(1, 200), 0)[0]
+        return cluster_events([record], CLUSTER, after)[0].limited
+
+    assert limited((1, 2), Cause.ISR_SHRINK_LAG)
+    assert limited((1, 2), Cause.ISR_SHRINK_LAG) != limited((1, 3), Cause.ISR_SHRINK_LAG)
+    assert limited((1, 2), Cause.SESSION_EXPIRED) == ""
+
+
+def test_a_record_that_changes_nothing_is_no_event() -> None:
+    same = isr_change(0, (3, 2, 1), Cause.ISR_EXPAND)
+    assert lines(NoOpRecord()) == lines(same) == lines(same, NoOpRecord()) == {}
 
 
 def test_the_lines_of_a_decision_are_bounded() -> None:
@@ -195,3 +236,6 @@ def test_the_lines_of_a_decision_are_bounded() -> None:
     causes = [change(0, 2, f"cause-{number}") for number in range(50)]
     after = replay(CLUSTER, causes, EpochOffset(1, 200), 0)[0]
     assert len(cluster_events(causes, CLUSTER, after)) <= MAX_CAUSES + 1
+    shrinks = [isr_change(number % 5, (1,), f"cause-{number}") for number in range(50)]
+    after = replay(CLUSTER, shrinks, EpochOffset(1, 200), 0)[0]
+    assert len(cluster_events(shrinks, CLUSTER, after)) <= MAX_CAUSES + 1

@@ -7,10 +7,13 @@ import logging
 import pytest
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.log_limit import INTERVAL_MS
+from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.records import TopicRecord
+from quorate.quorum.metadata.records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.node.controller.cluster_event_log import MAX_WAITING, ClusterEventLog
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 def decide(log: ClusterEventLog, offset: int) -> None:
@@ -21,9 +24,14 @@ def decide(log: ClusterEventLog, offset: int) -> None:
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> ClusterEventLog:
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def log(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> ClusterEventLog:
     caplog.set_level(logging.INFO)
-    return ClusterEventLog()
+    return ClusterEventLog(clock)
 
 
 def test_an_event_waits_for_its_commit(
@@ -57,3 +65,27 @@ def test_the_waiting_events_are_bounded_and_the_others_are_counted(
     log.committed(MAX_WAITING + 10)
     assert len(caplog.messages) == MAX_WAITING + 1
     assert caplog.messages[-1].startswith("5 more events were not logged")
+
+
+def test_a_flapping_follower_gets_one_line_in_an_interval(
+    log: ClusterEventLog, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = TopicRecord(name="t", topic_id=Uuid(bytes([1] * 16)))
+    partition = PartitionRecord(
+        partition_id=0, topic_id=topic.topic_id, replicas=(1, 2), isr=(1, 2), leader=1
+    )
+    before, _ = replay(MetadataImage(), [topic, partition], EpochOffset(1, 1), 0)
+    shrink = PartitionChangeRecord(
+        partition_id=0, topic_id=topic.topic_id, isr=(1,), cause=Cause.ISR_SHRINK_LAG
+    )
+    after, _ = replay(before, [shrink], EpochOffset(1, 2), 0)
+
+    for _ in range(3):
+        log.decided(2, [shrink], before, after)
+        log.committed(3)
+    assert len(caplog.messages) == 1
+    clock.advance(INTERVAL_MS)
+    log.decided(2, [shrink], before, after)
+    log.committed(3)
+    assert caplog.messages[0].startswith("shrank the ISR of 1 partition (t-0) by broker 2, led by")
+    assert caplog.messages[1:] == [f"{caplog.messages[0]} (2 more like it were not logged)"]

@@ -4,7 +4,9 @@ directories in which the log and the snapshots contradict each other."""
 from __future__ import annotations
 
 import errno
+import logging
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -52,7 +54,8 @@ def run(clock: FakeClock, milliseconds: int = 3000) -> None:
 # -- when ----------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_is_due_after_so_many_bytes() -> None:
+def test_a_snapshot_is_due_after_so_many_bytes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     node = opened()
     _, clock = node.generator()
     node.append(2)
@@ -63,6 +66,8 @@ def test_a_snapshot_is_due_after_so_many_bytes() -> None:
     assert node.latest() == EpochOffset(1, 7)
     run(clock)
     assert list(node.storage.snapshots) == [EpochOffset(1, 7)], "nothing new since"
+    (line,) = [each for each in caplog.messages if each.startswith("wrote a snapshot of the ")]
+    assert re.search(r"metadata below offset 7: [1-9]\d* bytes$", line)
 
 
 def test_a_snapshot_is_due_after_some_time_but_only_of_something_new() -> None:

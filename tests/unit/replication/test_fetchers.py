@@ -90,6 +90,23 @@ def test_a_fetcher_that_waits_delays_only_its_own_partitions(make_cluster: MakeC
     assert behind(cluster, topic) == slow
 
 
+def test_a_leader_that_answers_late_is_logged_once_in_an_interval(
+    make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Links that became slow are found in the followers' logs, and a quiet topic logs nothing."""
+
+    def late() -> list[str]:
+        return [each for each in caplog.messages if " answered a fetch after " in each]
+
+    cluster, _ = make(make_cluster, 1)
+    cluster.run(3_000)
+    assert late() == []
+    cluster.network.shape("b1", "b2", min_latency_ms=1_000, max_latency_ms=1_000)
+    cluster.run(8_000)
+    (line,) = late()
+    assert line.startswith("broker 1 answered a fetch after ")
+
+
 def test_each_fetcher_has_its_own_session(make_cluster: MakeCluster) -> None:
     cluster, topic = make(make_cluster, 3)
     assert {each for each in cluster.fetched_by if cluster.fetched_by[each]} == {

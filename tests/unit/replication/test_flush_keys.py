@@ -31,6 +31,21 @@ def let_go(answers: list[Callback]) -> None:
         answers.pop(0)()
 
 
+def test_a_slow_flush_is_logged(
+    make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = make_cluster(brokers=1)
+    cluster.log_settings = LogSettings(flush_messages=1)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(20)
+    answers = held(cluster, 1)
+    cluster.produce(1, topic, acks=1)
+    cluster.run(1200)
+    let_go(answers)
+    (line,) = [each for each in caplog.messages if each.startswith("the flush of ")]
+    assert "/t-0 took 1200 ms: the disk is slow or busy" in line
+
+
 @pytest.mark.parametrize("acks", [1, -1])
 def test_an_append_is_acknowledged_when_it_is_flushed(make_cluster: MakeCluster, acks: int) -> None:
     cluster = make_cluster(brokers=1)
