@@ -13,10 +13,10 @@ pytest.importorskip("grpc_status", reason="needs `pip install 'pyspark[connect]'
 
 from quorate.quorum.analytics.tables import TABLES
 from tests.unit.analytics.standalone import connect_server, run, submit
-from tests.unit.analytics.test_standalone import JOB, java, rows_of
+from tests.unit.analytics.test_standalone import JOB, java, log, rows_of
 from tests.unit.metadata.kafka_dump import C1
 
-__all__ = ["java"]
+__all__ = ["java", "log"]
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 QUESTIONS = """
 import sys
@@ -43,20 +43,25 @@ spark.stop()
 """
 
 
-def test_a_connect_server_makes_what_one_process_makes(tmp_path: Path) -> None:
+def test_a_connect_server_makes_what_one_process_makes(tmp_path: Path, log: Path) -> None:
     asked = tmp_path / "questions.py"
     asked.write_text(QUESTIONS)
     with connect_server(tmp_path) as remote:
-        job = (sys.executable, str(JOB), str(C1), "--out", str(tmp_path / "remote"))
-        said = run(job, SPARK_REMOTE=remote)
-        assert [line.partition(":")[0] for line in said.splitlines()] == list(TABLES)
-        command = (sys.executable, str(asked), str(C1), str(tmp_path / "stream"))
+        job = (sys.executable, str(JOB), str(log), "--out", str(tmp_path / "remote"))
+        named = run(job, SPARK_REMOTE=remote)
+        assert [line.partition(":")[0] for line in named.splitlines()] == list(TABLES)
+        command = (sys.executable, str(asked), str(log), str(tmp_path / "stream"))
         answers = run(command, SPARK_REMOTE=remote).splitlines()
-    submit("local[2]", {}, str(JOB), str(C1), "--out", str(tmp_path / "local"))
+    submit("local[2]", {}, str(JOB), str(log), "--out", str(tmp_path / "local"))
     local = rows_of(tmp_path / "local")
     assert rows_of(tmp_path / "remote") == local
     below_min = sum(row["below_min"] is True for row in local["isr"])
-    assert answers == ["pyspark.sql.connect.session", "13", str(below_min), "479"]
+    records = local["records"]
+    topics = sum(row["type"] == "TOPIC_RECORD" for row in records)
+    offsets = len({row["offset"] for row in records})
+    said = [str(each) for each in (topics, below_min, offsets)]
+    assert answers == ["pyspark.sql.connect.session", *said]
+    assert (topics, offsets) == (13, 479) if log == C1 else topics > 0
 
 
 def test_a_connect_server_whose_python_lacks_the_package_is_named(
