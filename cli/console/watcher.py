@@ -110,7 +110,8 @@ class Watcher:
         each of both. An error is published, not raised."""
         begun_s = self._now_s()
         found = self._read_cluster()
-        self._rest_s = rest_after(self._now_s() - begun_s)
+        # A failed reading may have waited long, but the end of an outage must be seen soon.
+        self._rest_s = REST_S if found is None else rest_after(self._now_s() - begun_s)
         if found is not None and self._now_s() >= self._views_due_s:
             self._read_views(*found)
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,11 +55,11 @@ def test_the_day(day: Day) -> None:
     reader = Reader("reader", day.bootstrap, PLACES)
     with contextlib.closing(Console(day.bootstrap)) as console, working([reader]):
         with working([writer]):
-            rolling_restart(day)
-            a_controller_dies_and_is_replaced(day)
-            a_disk_is_wiped(day)
-            a_disk_is_full(day)
-            a_broker_leaves(day)
+            rolling_restart(day, console)
+            a_controller_dies_and_is_replaced(day, console)
+            a_disk_is_wiped(day, console)
+            a_disk_is_full(day, console)
+            a_broker_leaves(day, console)
             the_quorum_is_lost(day, console)
         wait_for(lambda: has_read_all(writer, reader), "every acknowledged record is read", 60.0)
     for place in PLACES:
@@ -98,7 +99,7 @@ def start(day: Day) -> None:
     assert "3 of 3 voters answer" in text
 
 
-def rolling_restart(day: Day) -> None:
+def rolling_restart(day: Day, console: Console) -> None:
     """Each node stops cleanly within TimeoutStopSec, and its absence is explained."""
     for broker in day.brokers:
         broker.stop()
@@ -107,9 +108,11 @@ def rolling_restart(day: Day) -> None:
         assert f"Broker {broker.node_id}: fenced" in text
         assert "shutdown-complete: The broker had moved everything away and went down." in text
         assert "0 offline" in text
+        shows(console, lambda seen: seen["fenced"] == 1)
         broker.start()
         broker.wait_until_ready()
         day.wait_until_whole()
+    shows(console, lambda seen: seen["fenced"] == 0 and not seen["causes"])
     for controller in sorted(day.controllers, key=lambda each: each is day.active()):
         controller.stop()
         assert "received a signal to stop" in controller.journal()
@@ -121,7 +124,7 @@ def rolling_restart(day: Day) -> None:
         wait_for(lambda: "3 of 3 voters answer" in status(day.bootstrap)[1], "all voters are back")
 
 
-def a_controller_dies_and_is_replaced(day: Day) -> None:
+def a_controller_dies_and_is_replaced(day: Day, console: Console) -> None:
     """The status says what is left. The new disk does not vote until the operator says so."""
     dead = day.active()
     before = {each.name: len(each.journal()) for each in day.controllers}
@@ -130,6 +133,7 @@ def a_controller_dies_and_is_replaced(day: Day) -> None:
         lambda: "one more loss ends the quorum" in status(day.bootstrap)[1], "the status has it"
     )
     assert f"{dead.node_id} (DEAD, " in status(day.bootstrap)[1]
+    shows(console, lambda seen: f"{dead.node_id} (DEAD, " in seen["quorum"])
     news = "".join(each.journal(before[each.name]) for each in day.controllers)
     assert "does not answer or is gone" in news
     assert "won the election of epoch" in news
@@ -148,16 +152,19 @@ def a_controller_dies_and_is_replaced(day: Day) -> None:
     )
     replace_voter(day, dead)
     wait_for(lambda: "3 of 3 voters answer" in status(day.bootstrap)[1], "the new disk votes")
+    shows(console, lambda seen: "3 of 3 voters answer" in seen["quorum"])
     dead.wait_until_ready()
 
 
-def a_disk_is_wiped(day: Day) -> None:
+def a_disk_is_wiped(day: Day, console: Console) -> None:
     """A broker refuses an empty disk until it is formatted, and then says that it starts empty."""
     broker = day.brokers[1]
     broker.kill()
     broker.wipe()
     day.said(f"fenced broker {broker.node_id} ")
     assert "connection-lost: " in status(day.bootstrap)[1]
+    down = f"broker {broker.node_id} is down"
+    shows(console, lambda seen: any(down in each for each in seen["causes"]))
     before = len(broker.journal())
     broker.start()
     assert broker.wait_until_ended() != 0
@@ -169,7 +176,7 @@ def a_disk_is_wiped(day: Day) -> None:
     day.wait_until_whole()
 
 
-def a_disk_is_full(day: Day) -> None:
+def a_disk_is_full(day: Day, console: Console) -> None:
     """The broker stops. Its last line names the file, the topic and the remedy."""
     broker = day.small
     before = len(broker.journal())
@@ -185,14 +192,16 @@ def a_disk_is_full(day: Day) -> None:
     day.said(f"fenced broker {broker.node_id} ")
     code, text = status(day.bootstrap)
     assert code == 0, "min ISR holds, so there is no outage"
-    assert f"by cause: broker {broker.node_id} is down" in text
+    down = f"broker {broker.node_id} is down"
+    assert f"by cause: {down}" in text
+    shows(console, lambda seen: any(down in each for each in seen["causes"]))
     forgotten.unlink()
     broker.start()
     broker.wait_until_ready()
     day.wait_until_whole()
 
 
-def a_broker_leaves(day: Day) -> None:
+def a_broker_leaves(day: Day, console: Console) -> None:
     """A new broker takes the replicas of another one, which then stops and says why."""
     new = Machine(day.root, day.addresses, "broker", 4)
     leaving = day.brokers.pop(0)
@@ -209,6 +218,7 @@ def a_broker_leaves(day: Day) -> None:
     assert "unregister" in leaving.journal().splitlines()[-1]
     day.said(f"broker {leaving.node_id} ")
     assert f"Broker {leaving.node_id}:" not in status(day.bootstrap)[1]
+    shows(console, lambda seen: (seen["brokers"], seen["fenced"]) == (3, 0))
     day.wait_until_whole()
 
 
@@ -241,3 +251,8 @@ def the_quorum_is_lost(day: Day, console: Console) -> None:
     wait_for(lambda: status(day.bootstrap)[0] == 0, "the status is good again")
     wait_for(lambda: not console.overview()["lost"], "the console, too")
     day.wait_until_whole()
+
+
+def shows(console: Console, expected: Callable[[dict[str, Any]], bool]) -> None:
+    """Wait until the values above the tables of the console are as expected."""
+    wait_for(lambda: expected(console.overview()), "the console shows the event")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import replace
 from typing import Any
@@ -65,13 +66,15 @@ def test_an_error_is_shown_and_the_last_tables_stay() -> None:
         settings = AdminSettings(
             servers=parse_servers("-b", cluster.bootstrap.split(",")), timeout_s=0.2
         )
-        watcher = Watcher(settings, lambda: None)
+        watcher = Watcher(settings, lambda: None, itertools.count(0.0, 30.0).__next__)
         watcher.read_once()
+        assert watcher._rest_s >= watcher_module.REST_FACTOR * 30
         before = watcher.current.tables
         cluster.kill_broker(cluster.broker_ids[0])
         watcher.read_once()
         assert "no server answers" in watcher.current.error
         assert watcher.current.tables is before
+        assert watcher._rest_s == watcher_module.REST_S, "the console sees soon that it is over"
         watcher.close()
 
 
