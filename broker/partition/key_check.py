@@ -9,8 +9,11 @@ are unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from quorate.quorum.log.batches.batch import BatchHeader
+from quorate.quorum.incremental_work import IncrementalWork, finished
+from quorate.quorum.log.batches.batch import HEADER_BYTES, BatchHeader, read_header
+from quorate.quorum.log.batches.compression import decompress_beginning
 from quorate.quorum.log.batches.record import ZIGZAG, read_varint
 from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -20,6 +23,8 @@ KEYS_CHECKED = 65_536
 """The most records of one batch for a compacted topic. Their check takes some 25 ms."""
 KEYED_BYTES = 8 << 20
 """The most decompressed bytes of one batch for a compacted topic."""
+RECORDS_PER_STEP = 4096
+"""Records whose keys are read in one step, in some 1 ms."""
 SHOWN_IN_TEXT = 3
 """Records that the error text names, as in Kafka."""
 MAX_RECORD_ERRORS = 1_000
@@ -54,12 +59,39 @@ class KeylessRecords(KafkaError):
         return text, each
 
 
+class CheckedKeys(NamedTuple):
+    """The result of a check of keys that was made before the append: its error, or None."""
+
+    error: CorruptBatch | KafkaError | None
+
+
+def checked_keys(data: Buffer) -> IncrementalWork[CheckedKeys]:
+    """Check the keys of a long batch in steps, before its append. Raise nothing.
+
+    The append checks everything else, and first, so that a malformed batch gets its own error."""
+    try:
+        header = read_header(data)
+        payload: Buffer = memoryview(data)[HEADER_BYTES:]
+        whole = True
+        if header.codec:
+            payload, whole = decompress_beginning(header.codec, payload, KEYED_BYTES)
+        yield
+        yield from _check_steps(payload, header, whole=whole)
+    except (CorruptBatch, KafkaError) as error:
+        return CheckedKeys(error.with_traceback(None))
+    return CheckedKeys(None)
+
+
 def check_keys(payload: Buffer, header: BatchHeader, *, whole: bool) -> None:
     """Raise KeylessRecords if a record has no key.
 
     `payload` is decompressed, and `whole` is False if it was too large for that. Raise KafkaError
     (INVALID_RECORD) if the batch has too many records or bytes for the check, and CorruptBatch if
     the payload does not consist of the records that the header declares."""
+    finished(_check_steps(payload, header, whole=whole))
+
+
+def _check_steps(payload: Buffer, header: BatchHeader, *, whole: bool) -> IncrementalWork[None]:
     count = header.record_count
     if count > KEYS_CHECKED or not whole:
         raise KafkaError(
@@ -67,31 +99,34 @@ def check_keys(payload: Buffer, header: BatchHeader, *, whole: bool) -> None:
             f"a batch for a compacted topic has at most {KEYS_CHECKED} records and "
             f"{KEYED_BYTES} bytes when it is not compressed",
         )
-    found = _without_key(bytes(payload), count)
+    found = yield from _without_key(bytes(payload), count)
     if found:
         raise KeylessRecords(found[:MAX_RECORD_ERRORS], len(found))
 
 
-def _without_key(payload: bytes, count: int) -> list[int]:
+def _without_key(payload: bytes, count: int) -> IncrementalWork[list[int]]:
     found: list[int] = []
     position = index = 0
     try:
-        for index in range(count):
-            if (byte := payload[position]) < 0x80:
-                length, position = ZIGZAG[byte], position + 1
-            else:
-                length, position = read_varint(payload, position)
-            place = position + 1  # behind the attributes
-            while payload[place] >= 0x80:  # the timestamp delta
+        for begin in range(0, count, RECORDS_PER_STEP):
+            if begin:
+                yield
+            for index in range(begin, min(begin + RECORDS_PER_STEP, count)):
+                if (byte := payload[position]) < 0x80:
+                    length, position = ZIGZAG[byte], position + 1
+                else:
+                    length, position = read_varint(payload, position)
+                place = position + 1  # behind the attributes
+                while payload[place] >= 0x80:  # the timestamp delta
+                    place += 1
                 place += 1
-            place += 1
-            while payload[place] >= 0x80:  # the offset delta
-                place += 1
-            if payload[place + 1] & 1:  # a negative length
-                found.append(index)
-            if length < 0:
-                raise CorruptBatch(f"record {index} has {length} bytes")
-            position += length
+                while payload[place] >= 0x80:  # the offset delta
+                    place += 1
+                if payload[place + 1] & 1:  # a negative length
+                    found.append(index)
+                if length < 0:
+                    raise CorruptBatch(f"record {index} has {length} bytes")
+                position += length
     except IndexError:
         raise CorruptBatch(f"record {index} of {count} exceeds the payload") from None
     if position != len(payload):

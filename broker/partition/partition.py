@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from quorate.broker.partition.key_check import CheckedKeys
 from quorate.broker.partition.leadership import Brokers, Leadership
 from quorate.broker.partition.local_replica import LocalReplica
 from quorate.broker.partition.partition_log import PartitionLog
@@ -170,14 +171,15 @@ class Partition(LocalReplica):
         now_ms: int,
         wall_ms: int,
         internal: bool = False,
+        keys: CheckedKeys | None = None,
     ) -> Appended:
         """Append one batch of a client. `data` is patched in place with offsets and epoch. On
         return the batch is in the page cache, and the high watermark may have advanced.
 
         `required_acks` matters only if it is ACKS_ALL: the batch is then refused while the ISR is
-        too small. `internal` marks a batch of this broker's own coordinators. A repeated batch of
-        an idempotent producer is not appended again; the result has the offsets of its first
-        append.
+        too small. `internal` marks a batch of this broker's own coordinators. `keys` is the result
+        of an earlier check of the keys of this batch, if there was one. A repeated batch of an
+        idempotent producer is not appended again; the result has the offsets of its first append.
 
         Raise KafkaError (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or an error of
         `validation.py` or `producer_state.py`), ProducersNotLoaded if the producer states must be
@@ -190,7 +192,8 @@ class Partition(LocalReplica):
                 f"the ISR {list(leadership.isr.committed)} is smaller than min.insync.replicas "
                 f"({leadership.effective_min_isr})",
             )
-        header = validate_client_batch(data, self._settings, wall_ms, internal=internal)
+        settings = self._settings
+        header = validate_client_batch(data, settings, wall_ms, internal=internal, keys=keys)
         if header.producer_id >= 0:
             sent = self.producers.required().check(header)
             if sent is not None:

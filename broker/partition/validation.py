@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import struct
 
-from quorate.broker.partition.key_check import KEYED_BYTES, check_keys
+from quorate.broker.partition.key_check import KEYED_BYTES, CheckedKeys, check_keys
 from quorate.broker.partition.settings import NO_LIMIT, PartitionSettings
 from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
@@ -61,13 +61,19 @@ _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
 
 def validate_client_batch(
-    data: Buffer, settings: PartitionSettings, wall_ms: int, *, internal: bool = False
+    data: Buffer,
+    settings: PartitionSettings,
+    wall_ms: int,
+    *,
+    internal: bool = False,
+    keys: CheckedKeys | None = None,
 ) -> BatchHeader:
     """Return the header of the one batch in `data`. Raise KafkaError with the error code for the
     producer if the batch is refused. `wall_ms` is the time of day.
 
     `internal` batches of this broker's coordinators may be control or transactional batches. The
-    timestamps are not checked if the topic uses LogAppendTime, because the leader replaces them."""
+    timestamps are not checked if the topic uses LogAppendTime, because the leader replaces them.
+    `keys` is the result of `checked_keys` of this batch, if its keys are checked already."""
     if len(data) == 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -96,7 +102,7 @@ def validate_client_batch(
     if not settings.log_append_time:
         _check_timestamps(header, settings, wall_ms)
     try:
-        _check_payload(memoryview(data)[HEADER_BYTES:], header, settings)
+        _check_payload(memoryview(data)[HEADER_BYTES:], header, settings, keys)
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return header
@@ -211,7 +217,9 @@ def _check_timestamps(header: BatchHeader, settings: PartitionSettings, wall_ms:
         )
 
 
-def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSettings) -> None:
+def _check_payload(
+    payload: Buffer, header: BatchHeader, settings: PartitionSettings, keys: CheckedKeys | None
+) -> None:
     """Raise CorruptBatch if the payload is malformed, or KafkaError for a record without a key in a
     compacted topic."""
     keyed = settings.compacted and not header.is_control
@@ -220,8 +228,12 @@ def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSett
         most = expansion(header.codec, payload).most
         if count * LEAST_RECORD_BYTES > most:
             raise CorruptBatch(f"{most} bytes at most cannot hold {count} records")
-        wanted = KEYED_BYTES if keyed else CHECKED_BYTES
+        wanted = KEYED_BYTES if keyed and keys is None else CHECKED_BYTES
         payload, whole = decompress_beginning(header.codec, payload, wanted)
     check_framing(payload, count, whole=whole)
-    if keyed:
+    if not keyed:
+        return
+    if keys is None:
         check_keys(payload, header, whole=whole)
+    elif keys.error is not None:
+        raise keys.error

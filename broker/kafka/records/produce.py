@@ -4,8 +4,9 @@ This module does not decode the batches. The replica manager checks and appends 
 when `acks` is satisfied. With acks=0 the client expects no response. An error then closes the
 connection, as in Kafka, and the client requests metadata again.
 
-A request of few partitions is appended in one step. If it has more, or a batch whose check takes
-long (`validation.takes_long`), it is appended in several steps, each of which the scheduler counts.
+A request of few partitions is appended in one step. If it has more, or a batch whose keys take
+long to check (`validation.takes_long`), it is checked and appended in several steps, each of which
+the scheduler counts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import partial
 
 from quorate.broker.kafka.shared.replicas import Replicas, TopicDirectory
 from quorate.broker.kafka.shared.result_collector import ResultCollector
+from quorate.broker.partition.key_check import CheckedKeys, checked_keys
 from quorate.broker.partition.validation import may_be_long, takes_long
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.protocol.errors import ErrorCode
@@ -35,8 +37,8 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 NO_ACKS = 0
 """The value of `acks` with which the client expects no response."""
 PARTITIONS_PER_STEP = 32
-"""Maximum number of partitions that are appended to in one step. A batch whose check takes long has
-a step of its own."""
+"""Maximum number of partitions that are appended to in one step. The keys of
+a batch that takes long are checked in steps of their own."""
 Responder = Callable[[RequestContext, Sequence[ProducePartitionResult]], None]
 
 
@@ -130,7 +132,11 @@ class ProduceHandler:
         collector = ResultCollector(len(parts), join)
         for index, part in enumerate(parts):
             yield
-            self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
+            done_with_part = collector.slot(index)
+            keys: CheckedKeys | None = None
+            if len(part) == 1 and self._takes_long(part[0]):
+                keys = yield from checked_keys(part[0].records or b"")
+            self.replicas.append(part, request.acks, request.timeout_ms, done_with_part, keys=keys)
 
     def _answer(
         self,

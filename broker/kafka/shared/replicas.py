@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.broker.partition.key_check import CheckedKeys
 from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.fetches.consumer_fetches import Client, MayRead
 from quorate.broker.replication.fetches.read_replicas import Reader
@@ -107,12 +108,14 @@ class Replicas(Protocol):
         acks: int,
         timeout_ms: int,
         done: Callable[[Sequence[ProducePartitionResult]], None],
+        *,
+        keys: CheckedKeys | None = None,
     ) -> None:
         """Append batches to partitions that this broker leads.
 
         Call `done` once with the results in the order of `appends`, when `acks` is satisfied or
         after `timeout_ms`. Each partition has its own error. The call may come before this method
-        returns.
+        returns. `keys` is the result of a check of the keys of the only batch, if there was one.
         """
         ...
 

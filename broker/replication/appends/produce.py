@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from quorate.broker.partition.key_check import KeylessRecords
+from quorate.broker.partition.key_check import CheckedKeys, KeylessRecords
 from quorate.broker.partition.partition import ACKS_ALL
 from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.replication.appends.delayed_operations import DelayedOperations
@@ -115,6 +115,7 @@ class RecordAppender:
         done: Done,
         *,
         internal: bool = False,
+        keys: CheckedKeys | None = None,
     ) -> None:
         """Append one batch to each partition, and call `done` once, also with acks=0. The call may
         come before this method returns. If the request still waits at `ReplicaManager.stop`, the
@@ -142,7 +143,7 @@ class RecordAppender:
         recompressed: list[tuple[int, HostedPartition]] = []
         for index, each in enumerate(appends):
             try:
-                result = self._append(each, acks, internal, waits, index)
+                result = self._append(each, acks, internal, waits, index, keys=keys)
             except MustRecompress as wait:
                 recompressed.append((index, wait.hosted))
                 result = failed(each, ErrorCode.REQUEST_TIMED_OUT)  # unless it ends in time
@@ -323,6 +324,7 @@ class RecordAppender:
         index: int,
         *,
         waited: bool = False,
+        keys: CheckedKeys | None = None,
     ) -> ProducePartitionResult:
         topic, topic_id, partition_id, records = each
         hosted = self._registry.find(topic, topic_id, partition_id)
@@ -347,6 +349,7 @@ class RecordAppender:
                 now_ms=self._clock.now_ms(),
                 wall_ms=self._clock.wall_ms(),
                 internal=internal,
+                keys=keys,
             )
         except KeylessRecords as error:
             traffic.keyless_records += error.count

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.broker.partition import key_check
-from quorate.broker.partition.key_check import KEYS_CHECKED, KeylessRecords
+from quorate.broker.partition import key_check, validation
+from quorate.broker.partition.key_check import (
+    KEYS_CHECKED,
+    KeylessRecords,
+    checked_keys,
+)
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import (
     LONG_BYTES,
@@ -13,6 +17,7 @@ from quorate.broker.partition.validation import (
     takes_long,
     validate_client_batch,
 )
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.batches.batch import assemble, build_batch, read_header
 from quorate.quorum.log.batches.compression import Codec
 from quorate.quorum.log.batches.record import Record
@@ -95,3 +100,34 @@ def test_only_a_batch_whose_records_are_all_read_takes_long(codec: Codec) -> Non
     assert takes_long(large, COMPACTED) == (codec is not Codec.NONE)
     assert not takes_long(large[:40], COMPACTED)
     assert not takes_long(large[:61], COMPACTED)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+@pytest.mark.parametrize("keyless", [(), (0, 5_000)])
+def test_keys_that_were_checked_in_steps_are_not_read_again(
+    codec: Codec, keyless: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [None if number in keyless else b"k" for number in range(10_000)]
+    data = records(*keys, codec=codec)
+    found = finished(checked_keys(data))
+    assert len(list(checked_keys(data))) == 3, (
+        "one after the decompression, one after each 4,096 records"
+    )
+    monkeypatch.setattr(validation, "check_keys", lambda *_, **__: pytest.fail("read again"))
+    if keyless:
+        with pytest.raises(KeylessRecords) as caught:
+            validate_client_batch(data, COMPACTED, NOW, keys=found)
+        assert caught.value.indexes == list(keyless)
+    else:
+        assert validate_client_batch(data, COMPACTED, NOW, keys=found).record_count == 10_000
+
+
+def test_a_batch_with_two_faults_gets_the_error_of_the_first_check() -> None:
+    data = records(None, b"k")
+    data[-1] ^= 1
+    found = finished(checked_keys(data))
+    assert found.error is not None
+    with pytest.raises(KafkaError) as caught:
+        validate_client_batch(data, COMPACTED, NOW, keys=found)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert finished(checked_keys(data[:20])).error is not None
