@@ -110,9 +110,7 @@ def test_keys_that_were_checked_in_steps_are_not_read_again(
     keys = [None if number in keyless else b"k" for number in range(10_000)]
     data = records(*keys, codec=codec)
     found = finished(checked_keys(data))
-    assert len(list(checked_keys(data))) == 3, (
-        "one after the decompression, one after each 4,096 records"
-    )
+    assert len(list(checked_keys(data))) == 3, "after the payload, and after each 4,096 records"
     monkeypatch.setattr(validation, "check_keys", lambda *_, **__: pytest.fail("read again"))
     if keyless:
         with pytest.raises(KeylessRecords) as caught:
