@@ -32,7 +32,7 @@ from tests.kafka.metadata_history import (
 )
 from tests.unit.metadata.kafka_dump import PAYLOAD
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.plan import Choice, planned
 from quorate.quorum.analytics.spark.rows import arrow_batches

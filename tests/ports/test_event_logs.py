@@ -69,7 +69,7 @@ def test_a_start_says_who_listens_registers_and_leads(caplog: pytest.LogCaptureF
         assert len(started(kind)) == 3, "each one once, on the active controller"
     (created,) = started("topics-created")
     assert created.startswith("created 1 topic: orders (offsets ")
-    taken = [each for each in started("roles-taken") if "This broker now leads 1" in each]
+    taken = [each for each in started("roles-taken") if "It now leads 1" in each]
     assert len(taken) == 3
 
 
@@ -84,7 +84,7 @@ def test_kill_9_of_a_broker(cluster: PortCluster, caplog: pytest.LogCaptureFixtu
     (moved,) = events(caplog, "leaders-moved")
     assert f"from broker {victim.id} to broker" in moved
     assert "[connection-lost]" in moved
-    assert len([e for e in events(caplog, "roles-taken") if "This broker now leads" in e]) >= 2
+    assert len([e for e in events(caplog, "roles-taken") if "It now leads" in e]) >= 2
     caplog.clear()
     cluster.cluster.start(victim)
     cluster.run(5.0)

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.first_pass import FOREVER, Pass
 from quorate.quorum.analytics.log.plan import Choice, planned

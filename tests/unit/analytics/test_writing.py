@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.tables import writing
 from quorate.quorum.analytics.tables.writing import ADAPTIVE, bytes_of, write
