@@ -16,8 +16,10 @@ from quorate.quorum.seams import Clock, Timer
 
 RELIEF = 1 / 8
 """The part of the limit that is free afterwards."""
-MAX_EVICTED = 64
-"""Maximum number of groups that lose their members in one step. The next join continues."""
+MAX_EVICTED = 4
+"""Maximum number of groups that lose their members in one step."""
+REST_MS = 1
+"""The time between two steps."""
 
 logger = logging.getLogger("quorate.broker.groups")
 
@@ -56,12 +58,16 @@ class Relief:
             for group_id, group in context.shard.groups.items()
             if group.members
         )
+        evicted = self._memory.evicted
         for held_bytes, group_id, context in nlargest(MAX_EVICTED, held, key=lambda each: each[0]):
             if self._memory.used_bytes <= enough_bytes:
                 return
             self._log(group_id, held_bytes)
             self._memory.evicted += 1
             context.guard.run(partial(context.shard.evict, group_id))
+        if evicted < self._memory.evicted and self._memory.used_bytes > enough_bytes:
+            cancel(self._timer)
+            self._timer = self._clock.call_later(REST_MS, self._relieve)
 
     def _log(self, group_id: str, held_bytes: int) -> None:
         left_out = self._lines.passes("memory")

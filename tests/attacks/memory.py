@@ -40,6 +40,7 @@ GROUPS, QUICK_GROUPS = 600, 100
 JOIN_VERSION = 3
 """The last version in which the first request of a member makes it a member."""
 METADATA_BYTES = 1 << 20
+BETWEEN_GROUPS_S = 0.015
 SESSION_MS, REBALANCE_MS = 60_000, 300_000
 
 
@@ -157,7 +158,10 @@ async def arrays_before_hello(target: Target) -> None:
 
 @attack(6)
 async def members_that_have_left(target: Target) -> None:
-    """Join many groups with a megabyte of metadata each, and close each connection at once."""
+    """Join many groups with a megabyte of metadata each, and close each connection immediately.
+
+    The attack is about memory, so it pauses between two groups. Without pauses it sends 700 MB/s,
+    and the processor is the bottleneck of everything."""
     metadata = random.Random(7).randbytes(METADATA_BYTES)
     for number in range(QUICK_GROUPS if target.quick else GROUPS):
         join = JoinGroupRequest(
@@ -175,6 +179,7 @@ async def members_that_have_left(target: Target) -> None:
                 taken = await connection.send(frame, timeout_s=5)
                 target.outcome["taken" if taken else "not taken"] += 1
                 connection.hang_up()
+        await asyncio.sleep(BETWEEN_GROUPS_S)
 
 
 async def first_frame(target: Target, address: Address, frame: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 from quorate.broker.groups import joining, rebalance
 from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.member_memory import MEMBER_BYTES, MemberMemory
-from quorate.broker.groups.relief import Relief
+from quorate.broker.groups.relief import MAX_EVICTED, REST_MS, Relief
 from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.groups.state import State
@@ -172,3 +172,29 @@ def test_less_memory_is_no_reason_to_remove_members() -> None:
     memory.add(20)
     memory.add(-5)
     assert len(full) == 1
+
+
+def test_relief_goes_on_in_steps_and_ends_if_no_group_is_left() -> None:
+    """A shard that is not ready may hold bytes that no step can free."""
+    world = World()
+    memory = world.shard._memory
+    journal = cast(ReplicatedJournal, world.journal)
+    guard = Guard(lambda error: pytest.fail(repr(error)))
+    context = ShardContext(
+        leader_epoch=0, shard=world.shard, journal=journal, guard=guard, ready=True
+    )
+    Relief(world.clock, memory, lambda: [context])
+    for number in range(3 * MAX_EVICTED):
+        world.join(known=False, group=f"g{number}", metadata=bytes(10 * KIB))
+    memory.limit_bytes = 2 * KIB
+    memory.add(1)
+    world.clock.advance(0)
+    assert memory.evicted == MAX_EVICTED
+    for _ in range(10):
+        world.clock.advance(REST_MS)
+    assert memory.evicted == 3 * MAX_EVICTED
+    memory.add(5 * KIB)
+    waiting = world.clock.waiting
+    world.clock.advance(REST_MS)
+    assert memory.evicted == 3 * MAX_EVICTED
+    assert world.clock.waiting < waiting, "no step follows one that freed nothing"
