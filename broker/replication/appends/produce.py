@@ -378,15 +378,8 @@ class RecordAppender:
             waits.append((index, hosted, appended.end_offset))
         elif hosted.log.must_flush:
             waits.append((index, hosted, NO_COMMIT))
-        return ProducePartitionResult(
-            topic,
-            topic_id,
-            partition_id,
-            0,
-            appended.base_offset,
-            appended.append_time_ms,
-            hosted.log.start_offset,
-        )
+        base_offset, time_ms = appended.base_offset, appended.append_time_ms
+        return ProducePartitionResult(*each[:3], 0, base_offset, time_ms, hosted.log.start_offset)
 
     def _count_failure(self, each: ProducePartition) -> None:
         hosted = self._registry.find(each.topic, each.topic_id, each.partition)
