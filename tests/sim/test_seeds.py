@@ -96,6 +96,7 @@ def test_long_seeds(seeds: range, record_property: Told) -> None:
     checked(seeds, Plan(), record_property)
 
 
+@pytest.mark.long
 def test_a_seed_decides_everything() -> None:
     here = run_seed(DETERMINISM_SEED, verbose=True).trace_hash
     assert here == run_seed(DETERMINISM_SEED, verbose=True).trace_hash

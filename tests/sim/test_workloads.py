@@ -186,6 +186,7 @@ def test_what_a_check_said_stands_alone() -> None:
     assert innermost("c1 at 3: so it is") == "c1 at 3: so it is"
 
 
+@pytest.mark.long
 def test_a_search_continues_where_an_earlier_command_ended(tmp_path: Path) -> None:
     path, removed = tmp_path / "found.json", ABLATIONS["leader-flush"]
     kept = inspect.getattr_static(removed.owner, removed.attribute)
