@@ -28,6 +28,8 @@ DIFFERENCES = {
     "metrics of clients are not offered",
     ("ApiVersions", ".supported_features"): "only metadata.version and "
     "eligible.leader.replicas.version",
+    ("ApiVersions", ".supported_features.min_version"): "nodes write the record versions of "
+    "metadata.version 23 and later only",
     ("Fetch", ".responses.partitions.aborted_transactions"): "null where Kafka says an empty list: "
     "there are no transactions",
     ("DescribeQuorum", ".topics.partitions.current_voters.replica_directory_id"): "Kafka does not "
