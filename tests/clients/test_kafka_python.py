@@ -191,7 +191,7 @@ def test_the_quorum(cluster: ProcessCluster, client: Any) -> None:
 def test_features_and_versions(client: Any) -> None:
     features = client.describe_features()["metadata.version"]
     assert features["finalized"] == (27, 27)
-    assert features["supported"] == (7, 27)
+    assert features["supported"] == (23, 27)
     assert client.api_versions()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,8 +54,11 @@ def test_all_replicas_move_while_nodes_die(six_brokers: ProcessCluster, tmp_path
     load = Load(cluster.bootstrap, "orders")
     with load.running():
         load.more("before")
-        cluster.kill(9)
+        target = cluster.node(9)["pid"]
+        assert target is not None
+        os.kill(target, signal.SIGSTOP)  # The command refuses a broker that is fenced already.
         told(cluster, "--execute", "--reassignment-json-file", str(plan))
+        cluster.kill(9)
         load.more("while a target is dead")
         assert len(told(cluster, "--list")) == PARTITIONS + 1, "it cannot be complete"
         cluster.kill(4)
