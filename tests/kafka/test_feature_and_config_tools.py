@@ -31,12 +31,12 @@ FEATURES = (
     (f"disable --feature {ELR}", f"{ELR} was disabled."),
     (f"upgrade --feature {ELR}=1", f"{ELR} was upgraded to 1."),
     ("upgrade --feature no.such=1", "Local controller 1 does not support this feature."),
-    ("disable --feature metadata.version", "Could not disable metadata.version."),
 )
 OUT_OF_RANGE = (
     "downgrade --metadata 3.9-IV0",
     "downgrade --unsafe --metadata 3.4-IV0",
     "upgrade --feature metadata.version=99",
+    "disable --feature metadata.version",
 )
 """Both refuse these. Kafka supports versions from 7 on (docs/differences.md)."""
 ALTERED = (
