@@ -30,6 +30,13 @@ from quorate.cli.terminal.safe_text import echo, echo_drawn
 
 EXPORTS = ("parquet", "json", "csv")
 
+of_topics_option = click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Only the rows about this topic, in tables with rows about topics. May be repeated.",
+)
+
 
 @click.group(cls=SuggestingGroup)
 def history() -> None:
@@ -109,10 +116,14 @@ def report(
 @history.command()
 @click.argument("query")
 @directory_argument
+@of_topics_option
 @strict_option
 @format_option
-def sql(query: str, directory: Path, strict: bool, output: str) -> None:
+def sql(query: str, directory: Path, topics: tuple[str, ...], strict: bool, output: str) -> None:
     """Print the result of a Spark SQL query over the tables of DIR.
+
+    With --topic, records of other topics are not decoded, which is faster than a condition in the
+    query. Tables about the whole cluster, such as sessions and warnings, remain complete.
 
     `DESCRIBE TABLE leadership` explains a table's columns. Warnings about the log are printed on
     standard error. The tables are records, topics, partitions, leadership, isr, elr,
@@ -130,7 +141,7 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
         local_session("quorate history sql") as spark,
     ):
         try:
-            views(spark, source, used_by=f"{query} warnings", strict=strict)
+            views(spark, source, used_by=f"{query} warnings", topics=topics, strict=strict)
             with damage_said_plainly():
                 result = spark.sql(query)
                 # The rows of one of Spark's partitions at a time are in memory.
@@ -162,9 +173,19 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     show_default=True,
     help="Format of the files.",
 )
+@of_topics_option
 @strict_option
-def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, strict: bool) -> None:
+def export(
+    directory: Path,
+    out: Path,
+    wanted: tuple[str, ...],
+    kind: str,
+    topics: tuple[str, ...],
+    strict: bool,
+) -> None:
     """Write the tables of DIR as files. CSV files contain lists as JSON.
+
+    With --topic, tables about the whole cluster, such as sessions and warnings, remain complete.
 
     A table is one file. If the logs in DIR exceed 64 MiB, a large table is several files."""
     from quorate.quorum.analytics.log.errors import damage_said_plainly
@@ -183,7 +204,7 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
         damage_said_plainly(),
     ):
         needed = (*wanted, "warnings") if wanted else ()
-        tables = read_tables(spark, source, only=needed, strict=strict)
+        tables = read_tables(spark, source, only=needed, topics=topics, strict=strict)
         log_bytes = bytes_of(source)
         for name in wanted or tables:
             paths.append(out / name)

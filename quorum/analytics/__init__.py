@@ -106,21 +106,30 @@ def register(spark: SparkSession) -> None:
 
 
 def views(
-    spark: SparkSession, source: Source, *, used_by: str = "", strict: bool = False
+    spark: SparkSession,
+    source: Source,
+    *,
+    used_by: str = "",
+    topics: Collection[str] = (),
+    strict: bool = False,
 ) -> list[str]:
     """Register the tables of the metadata logs at `source` as temporary views, and return their
     names.
 
     If `used_by` is a query, register only the tables that it names. Nothing is read before a view
-    is used. Raise NoMetadataLog if a location holds no metadata log. `strict` is that of
-    `read_tables`."""
+    is used. `topics`, `strict` and the errors are those of `read_tables`."""
     from quorate.quorum.analytics.tables import views as register_views
 
-    return register_views(spark, source, used_by=used_by, strict=strict)
+    return register_views(spark, source, used_by=used_by, topics=topics, strict=strict)
 
 
 def read_tables(
-    spark: SparkSession, source: Source, *, only: Collection[str] = (), strict: bool = False
+    spark: SparkSession,
+    source: Source,
+    *,
+    only: Collection[str] = (),
+    topics: Collection[str] = (),
+    strict: bool = False,
 ) -> dict[str, DataFrame]:
     """Return the tables of the metadata logs at `source` as DataFrames, by name: those in `only`,
     or all of them if it is empty.
@@ -128,11 +137,16 @@ def read_tables(
     Name the tables that you use: only their record types and columns are decoded. Nothing is read
     before a table is used. Raise NoMetadataLog if a location holds no metadata log.
 
+    With `topics`, tables with rows about topics have only the rows about topics of these names, and
+    the records of other topics are not decoded for them. The other tables are about the whole
+    cluster and remain complete. This call then reads the names of all topics. Raise OutOfHistory if
+    no topic has one of the names.
+
     The table `warnings` describes what could not be read. If `strict` is true, the use of a table
     fails with an error of Spark instead."""
     from quorate.quorum.analytics.tables import read_tables as make
 
-    return make(spark, source, only=only, strict=strict)
+    return make(spark, source, only=only, topics=topics, strict=strict)
 
 
 def current_tables(spark: SparkSession, out: Path | str) -> dict[str, DataFrame]:

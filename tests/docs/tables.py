@@ -8,6 +8,7 @@ from pathlib import Path
 from quorate.quorum.analytics.tables import TABLES, columns_in
 from quorate.quorum.analytics.tables.descriptions import summary_of
 from quorate.quorum.analytics.tables.needs import NEEDS
+from quorate.quorum.analytics.tables.of_topics import CONDITIONS
 from quorate.quorum.analytics.tables.warnings import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
@@ -42,9 +43,22 @@ The log is decoded once for all tables of a call but `records`, and the rows are
 names below the record types that it decodes. Name the tables that you use: `only=` of `read_tables`
 does, and `quorate history sql` finds the names in the query.
 
-Conditions on a topic, a time or an offset do not reach the log. A partition record has the id of
-its topic and not its name, and the records before a time decide on the state at that time. Spark
-applies such conditions to the cached rows.
+`read_tables(spark, DIR, topics=("orders",))` and `--topic` of `quorate history sql`, `export` and
+`report` decode only the records of these topics, and those about no topic. A partition record has
+the id of its topic and not its name, so the records that create topics are read first. Strict mode
+decodes everything. The page of a report with `--parquet` does so too, because these tables are
+those of the whole history.
+
+{complete} are about the whole cluster. They are complete also with `topics`.
+
+Other conditions on a topic, a time or an offset do not reach the log. The records before a time
+decide on the state at that time. Spark applies such conditions to the cached rows.
+
+The first pass over a log reads the headers of all batches. `read_tables` makes it once, in Spark's
+tasks if the logs exceed 256 MiB. `load` of the data source makes it in one process of the driver
+for each use of the rows, because Spark calls a Python data source in a process that cannot run
+jobs. A task cannot do without the first pass: a later marker may abort the metadata transaction of
+its records. For large logs, prefer `read_tables(spark, DIR, only=("records",))`.
 
 The data source itself, `spark.read.format("quorate.metadata")`, has the option `pushdown`. With
 "true", conditions on `offset` skip whole segments and slices. Conditions that the time is later or
@@ -57,7 +71,9 @@ error. Set it only for a DataFrame that is used once. No table of this page uses
 
 def page() -> str:
     """Return the page."""
-    return HEAD + "".join(_section(name) for name in TABLES)
+    whole = [f"`{name}`" for name in TABLES if name not in CONDITIONS]
+    complete = f"The tables {', '.join(whole[:-1])} and {whole[-1]}"
+    return HEAD.format(complete=complete) + "".join(_section(name) for name in TABLES)
 
 
 def _section(name: str) -> str:

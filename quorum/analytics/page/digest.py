@@ -69,19 +69,21 @@ class Tables:
         }
 
 
-TABLES_OF_PAGE = ("leadership", "isr", "sessions", "quorum", "min_isr_windows", "warnings")
+TABLES_OF_PARTITIONS = ("leadership", "isr", "min_isr_windows")
+TABLES_OF_PAGE = (*TABLES_OF_PARTITIONS, "sessions", "quorum", "warnings")
 """The names of the tables behind the page."""
 
 
-def tables_of(log: DataFrame) -> Tables:
-    """Return the tables. Nothing is read before a table is used."""
-    effective = understood(records(log))
+def tables_of(log: DataFrame, of_partitions: DataFrame) -> Tables:
+    """Return the tables, those about partitions from `of_partitions`. Nothing is read before a
+    table is used."""
+    effective, of_topics = understood(records(log)), understood(records(of_partitions))
     return Tables(
-        leadership=leadership(effective).cache(),
-        isr=isr(effective).cache(),
+        leadership=leadership(of_topics).cache(),
+        isr=isr(of_topics).cache(),
         sessions=sessions(effective).cache(),
         quorum=quorum(effective).cache(),
-        min_isr_windows=min_isr_windows(effective).cache(),
+        min_isr_windows=min_isr_windows(of_topics).cache(),
         warnings=warnings(log).cache(),
     )
 
@@ -92,15 +94,18 @@ def digest(
     tables: Tables,
     scope: Scope,
     *,
+    of_partitions: DataFrame,
     source: str,
     cluster_id: str | None,
 ) -> History:
-    """Return the rows to show. Run several Spark jobs, and block until they end."""
-    effective = understood(records(log))
-    states = partition_states(effective)
+    """Return the rows to show. Run several Spark jobs, and block until they end.
+
+    `of_partitions` has at least the records about partitions in the scope, as in `tables_of`."""
+    effective, of_topics = understood(records(log)), understood(records(of_partitions))
+    states = partition_states(of_topics)
     spells = scope.partitions(scope.clipped(tables.leadership), states).cache()
     windows = scope.partitions(scope.clipped(tables.min_isr_windows), states).cache()
-    isr_spells = scope.partitions(scope.clipped(_isr_spells(tables.isr, effective)), states).cache()
+    isr_spells = scope.partitions(scope.clipped(_isr_spells(tables.isr, of_topics)), states).cache()
     terms = scope.clipped(tables.quorum)
     served = scope.of_brokers(scope.clipped(_served(tables.sessions)))
     lanes = _lanes(spells, windows, isr_spells).cache()

@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING
 from quorate.quorum.analytics.log.errors import damage_said_plainly
 from quorate.quorum.analytics.log.places import logs_at
 from quorate.quorum.analytics.log.text import clock, span
-from quorate.quorum.analytics.page.digest import TABLES_OF_PAGE, digest, tables_of
+from quorate.quorum.analytics.page.digest import (
+    TABLES_OF_PAGE,
+    TABLES_OF_PARTITIONS,
+    digest,
+    tables_of,
+)
 from quorate.quorum.analytics.page.page import render
 from quorate.quorum.analytics.page.page_text import Figures, History
 from quorate.quorum.analytics.page.scope import Scope
 from quorate.quorum.analytics.spark.session import local_session
-from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables import PlannedLog
 from quorate.quorum.analytics.tables.needs import needs_of
 from quorate.quorum.analytics.tables.warning_lines import warning_lines
 from quorate.quorum.analytics.tables.writing import bytes_of, write
@@ -83,31 +88,56 @@ def report(
     given, write the tables behind the page there, before the page. They are those of the whole
     history, also with a `scope`. Tables that are written already stay after an error.
 
-    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, or NoJava if a local
-    session cannot start. If `strict` is true, raise DamagedLog, NewerRecord or MissingBase in place
-    of a report about a part of the log. Raise OSError if the page cannot be written. If a table
-    cannot be written, Spark's exception is raised.
+    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, OutOfHistory if no
+    topic has a name of the scope, or NoJava if a local session cannot start. If `strict` is true,
+    raise DamagedLog, NewerRecord or MissingBase in place of a report about a part of the log. Raise
+    OSError if the page cannot be written. If a table cannot be written, Spark's exception is
+    raised.
     """
     origin = logs_at([str(source_dir)])[0].origin
     # Without a meta.properties the id is the path of the log.
     cluster_id = None if origin.node_id is None else origin.cluster_id
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
-        needs = needs_of(*TABLES_OF_PAGE)
-        log = read_log(session, source_dir, needs=needs, strict=strict).cache()
-        tables = tables_of(log)
+        log, of_partitions = _logs(session, source_dir, parquet_dir, scope, strict)
+        tables = tables_of(log, of_partitions)
         written = (
             []
             if parquet_dir is None
             else write_parquet(tables.all(), parquet_dir, bytes_of(source_dir))
         )
-        history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)
+        history = digest(
+            session,
+            log,
+            tables,
+            scope,
+            of_partitions=of_partitions,
+            source=str(source_dir),
+            cluster_id=cluster_id,
+        )
         warned = warning_lines(tables.warnings)
-        for table in (*tables.all().values(), log):
+        for table in (*tables.all().values(), log, of_partitions):
             table.unpersist()
     out_html.parent.mkdir(parents=True, exist_ok=True)
     out_html.write_text(render(history), encoding="utf-8")
     return _summary(history, warned, out_html, written)
+
+
+def _logs(
+    spark: SparkSession, source: Path, parquet_dir: Path | None, scope: Scope, strict: bool
+) -> tuple[DataFrame, DataFrame]:
+    """Return the rows for all tables of the page, and those for its tables about partitions.
+
+    They are the same, unless the page is about some topics and no tables of the whole history are
+    written. Both are cached."""
+    planned = PlannedLog(spark, source, strict=strict)
+    topics = planned.topics(scope.topics) if scope.topics else None
+    if topics is None or parquet_dir is not None:
+        log = planned.rows(needs_of(*TABLES_OF_PAGE)).cache()
+        return log, log
+    others = [name for name in TABLES_OF_PAGE if name not in TABLES_OF_PARTITIONS]
+    of_topics = planned.rows(needs_of(*TABLES_OF_PARTITIONS), topics=topics)
+    return planned.rows(needs_of(*others)).cache(), of_topics.cache()
 
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path, log_bytes: int = 0) -> list[str]:

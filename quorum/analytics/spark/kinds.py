@@ -17,9 +17,12 @@ from quorate.quorum.metadata.framing import (
     READABLE_VERSIONS,
     TYPE_NAMES,
 )
+from quorate.quorum.protocol.layout import SIZE_BYTES, layout
 
 HEAD_BYTES = 3
 """The length of frame version, type and version, one byte each."""
+TOPIC_ID = "topic_id"
+"""The field with the id of the topic that a record is about."""
 
 
 class Kind(NamedTuple):
@@ -59,3 +62,27 @@ def of_types(types: frozenset[str], heads: Ints, kinds: dict[int, Kind | None]) 
     """Return a mask that is false for the rows of other known types."""
     others = [head for head, kind in kinds.items() if kind and kind.name not in types]
     return ~np.isin(heads, others)
+
+
+def of_topics(
+    beginnings: frozenset[int], framed: Framed, heads: Ints, kinds: dict[int, Kind | None]
+) -> Mask:
+    """Return a mask that is false for rows with the id of another topic.
+
+    `beginnings` are the first eight bytes of the topic ids, as signed numbers. Another id with the
+    same beginning, and a record with an unusual encoding, are not excluded."""
+    mask: Mask = np.ones(len(framed), np.bool_)
+    wanted = np.array(sorted(beginnings), np.int64)
+    for head, kind in kinds.items():
+        if kind is None or TOPIC_ID not in FILLED_BY.get(kind.cls, {}):
+            continue
+        rows = np.flatnonzero(heads == head)
+        start = framed.value_start[rows] + HEAD_BYTES
+        at = Cursors(framed.data, start, framed.value_end[rows], kind.version)
+        for field in layout(kind.cls, kind.version, True).plain:
+            if field.name == TOPIC_ID:
+                break
+            at.read(field, wanted=False)
+        found = framed.data.numbers("int64", at.at)
+        mask[rows] = np.isin(found, wanted) | ~at.ok | (at.at + SIZE_BYTES["uuid"] > at.end)
+    return mask

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from quorate.quorum.analytics.log.errors import BadOption
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.log.segments import SLICE_BYTES
+from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.metadata.record_text import NAMES
 
 VALUES = {
@@ -19,6 +20,8 @@ VALUES = {
 """The allowed values of each option. The first one is the default."""
 TYPES = "types"
 """The name of the option with record types, separated by commas."""
+TOPIC_IDS = "topicIds"
+"""The name of the option with topic ids, separated by commas."""
 MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1, 64 << 20
 """A task holds a slice in memory, with its rows, which may take several times as much."""
 MAX_TASK_MIB = 512
@@ -49,6 +52,18 @@ class Options:
         if named and (unknown := sorted(named.difference(NAMES.values()))):
             raise BadOption(f"types has {unknown[0]!r}, which is no record type")
         return named
+
+    def topics(self) -> frozenset[int] | None:
+        """Return the first eight bytes of each chosen topic id as signed numbers, or None for all
+        topics. Raise BadOption for a text that is no id."""
+        text = self._text(TOPIC_IDS, "")
+        if not text:
+            return None
+        try:
+            ids = [uuid_from_text(each.strip()) for each in text.split(",")]
+        except ValueError as error:
+            raise BadOption(f"{TOPIC_IDS} has a text that is no topic id: {error}") from None
+        return frozenset(int.from_bytes(each[:8], signed=True) for each in ids)
 
     def locations(self) -> tuple[str, ...]:
         """Return the locations of `load`. Spark passes a list as JSON in `paths`."""

@@ -28,7 +28,14 @@ from quorate.quorum.analytics.log.segments import Slice
 from quorate.quorum.analytics.spark.arrays import Column, named
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
 from quorate.quorum.analytics.spark.framed import Batch, Framed, framed
-from quorate.quorum.analytics.spark.kinds import HEAD_BYTES, Kind, heads_of, known, of_types
+from quorate.quorum.analytics.spark.kinds import (
+    HEAD_BYTES,
+    Kind,
+    heads_of,
+    known,
+    of_topics,
+    of_types,
+)
 from quorate.quorum.analytics.spark.public_configs import public_configs
 from quorate.quorum.analytics.spark.remarks import REMARK, is_newer, remarks_on
 from quorate.quorum.analytics.spark.vectors import Cursors, Ints, Mask, Spans, Values, constant
@@ -71,6 +78,9 @@ class Request:
     """Pairs of a column and its values. Rows with other values may be left out."""
     chosen: frozenset[str] | None = None
     """Like `types`, but the last row that takes effect stays in every Arrow batch."""
+    topics: frozenset[int] | None = None
+    """The beginnings of topic ids (`of_topics`). Rows with another topic id may be left out, except
+    the last row that takes effect in every Arrow batch."""
 
 
 EVERYTHING = Request()
@@ -106,9 +116,13 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
     heads = heads_of(framed)
     kinds = {int(head): known(int(head)) for head in np.unique(heads)}
     keep = (framed.offset >= piece.first_offset) & (framed.offset < piece.before)
-    if request.chosen is not None:
+    thinned = request.chosen is not None or request.topics is not None
+    if thinned:
         last = np.flatnonzero(keep & effective(framed, piece))[-1:]
-        keep &= of_types(request.chosen, heads, kinds)
+        if request.chosen is not None:
+            keep &= of_types(request.chosen, heads, kinds)
+        if request.topics is not None:
+            keep &= of_topics(request.topics, framed, heads, kinds)
         keep[last] = True
     if request.types is not None:
         keep &= of_types(request.types, heads, kinds)
@@ -123,9 +137,10 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
         except pa.ArrowInvalid:
             rows = _Rows(framed, request)
             made = rows.read(heads, {}).batch(piece)
-        if rows.damaged and request.chosen is not None:
+        if rows.damaged and thinned:
             # The last row may be the damaged one, so that an earlier record is the last.
-            yield from _made(whole, piece, replace(request, chosen=None), found)
+            everything = replace(request, chosen=None, topics=None)
+            yield from _made(whole, piece, everything, found)
             return
         for each in rows.damaged.values():
             found(each)

@@ -24,6 +24,8 @@ Options:
 - `types`: record types, separated by commas, such as "TOPIC_RECORD,PARTITION_RECORD". Rows of other
   types are left out, except one row of every 32,768 records or fewer: the last one that took
   effect. The newest row is thus always there. Rows with a `remark` stay too.
+- `topicIds`: topic ids, separated by commas. Records with the id of another topic are left out,
+  with the exceptions of `types`. Records without a topic id stay, such as those of configs.
 - `pushdown`: "true" skips segments, slices, record types and rows that conditions exclude
   (`wanted.py`). The default is "false". Set it only for a DataFrame that is used once and has one
   scan in its query: Spark 4.1 to 4.3 keeps the rest of a scan for the next scan of the same
@@ -37,8 +39,11 @@ string")` before `load` avoids the cost of the other columns.
 A stream, `spark.readStream`, has the option `maxRecordsPerBatch` too (`streaming.py`).
 
 Tasks decode the log. The driver reads only the headers of batches, those of all segments that a
-pushed condition on the offset does not exclude by their names. `analytics.read_tables` plans once,
-and in tasks if the logs are large.
+pushed condition on the offset does not exclude by their names. `load` cannot read them in tasks:
+Spark calls `partitions` in a process that has no session to run a job, and a task alone cannot know
+whether a later marker aborts the metadata transaction of its records. `analytics.read_tables` plans
+once, and in tasks if the logs are large. Its table `records` has the rows that took effect.
+
 Every worker must find the files under the same path. The files of an archive are in the temporary
 directory of the driver's machine (`archives/extracted.py`), so workers on other machines do not
 find them.
@@ -98,6 +103,7 @@ class MetadataLogSource(DataSource):
             columns=columns_of(schema),
             with_json=options.flag("json", "true"),
             chosen=options.types(),
+            topics=options.topics(),
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -158,9 +164,11 @@ class MetadataLogReader(DataSourceReader):
         columns: tuple[str, ...],
         with_json: bool,
         chosen: frozenset[str] | None = None,
+        topics: frozenset[int] | None = None,
     ) -> None:
         self.choice = choice
         self.chosen = chosen
+        self.topics = topics
         self.columns = columns
         self.with_json = with_json and "record" in columns
         self.wanted = Wanted()
@@ -184,6 +192,7 @@ class MetadataLogReader(DataSourceReader):
             strict=self.choice.strict,
             wanted=self.wanted,
             chosen=self.chosen,
+            topics=self.topics,
         )
 
 

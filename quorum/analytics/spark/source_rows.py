@@ -38,15 +38,16 @@ def rows_of_slice(
     strict: bool,
     wanted: Wanted = EVERYTHING,
     chosen: frozenset[str] | None = None,
+    topics: frozenset[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one partition. Errors are those of `rows.arrow_batches`.
 
-    `chosen` are the types of the option `types`."""
+    `chosen` are the types of the option `types`, and `topics` are from `topicIds`."""
     from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
     if not isinstance(partition, SlicePartition):
         return iter(())  # Spark passes another object if there is no partition at all.
-    request = Request(columns, with_json, wanted.types, strict, wanted.values, chosen)
+    request = Request(columns, with_json, wanted.types, strict, wanted.values, chosen, topics)
     return _with_rare_collections(arrow_batches(partition.piece, request))
 
 

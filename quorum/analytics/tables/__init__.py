@@ -13,8 +13,8 @@ Rules that hold for all tables:
 Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`, `replica_runs.py`; then
 one file per table, with its name. `leadership.py` has `availability` too, `isr.py` has `elr`, and
 `topics.py` has `partitions`. `needs.py` has the record types and columns that each table is made
-of, `descriptions.py` the texts of columns, `warning_lines.py` the lines of warnings, and
-`writing.py` the files of tables.
+of, `of_topics.py` the rows about some topics, `descriptions.py` the texts of columns,
+`warning_lines.py` the lines of warnings, and `writing.py` the files of tables.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from quorate.quorum.analytics.log.clocks import latest_times
+from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.log.files import absolute
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.log.plan_text import decoded
 from quorate.quorum.analytics.spark.columns import COLUMNS
-from quorate.quorum.analytics.spark.options import TYPES
+from quorate.quorum.analytics.spark.options import TOPIC_IDS, TYPES
 from quorate.quorum.analytics.spark.planning import plan
 from quorate.quorum.analytics.spark.registration import register
 from quorate.quorum.analytics.spark.source import NAME
@@ -49,7 +50,8 @@ from quorate.quorum.analytics.tables.events import with_latest
 from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
 from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
-from quorate.quorum.analytics.tables.needs import Needs, needs_of
+from quorate.quorum.analytics.tables.needs import NAMES_OF_TOPICS, Needs, needs_of
+from quorate.quorum.analytics.tables.of_topics import CONDITIONS, Topics, topics_in
 from quorate.quorum.analytics.tables.quorum import quorum
 from quorate.quorum.analytics.tables.quorum_health import quorum_health
 from quorate.quorum.analytics.tables.reassignment_steps import reassignment_steps
@@ -125,12 +127,15 @@ class PlannedLog:
             "plan": planned,
         }
 
-    def rows(self, needs: Needs | None = None, *, json: bool = False) -> DataFrame:
+    def rows(
+        self, needs: Needs | None = None, *, json: bool = False, topics: Topics | None = None
+    ) -> DataFrame:
         """Return the rows of the data source that are the whole known history of all clusters.
 
         They include records that had no effect; the column `effective` is false for these, and for
         rows about damage. `json` fills the column `record`. With `needs`, only its columns are
-        there, and rows of other types may be missing. In strict mode, damage is an error of Spark
+        there, and rows of other types may be missing. With `topics`, records of other topics may be
+        missing too. In strict mode, damage is an error of Spark
         when rows are used, and records of all types are decoded.
 
         If a log ends with times that have not come yet, the rows also have the column LATEST,
@@ -140,8 +145,19 @@ class PlannedLog:
             reader = reader.schema(needs.schema())
             if needs.types is not None and not self._strict:
                 reader = reader.option(TYPES, ",".join(sorted(needs.types)))
+        if topics is not None and not self._strict:
+            reader = reader.option(TOPIC_IDS, topics.option())
         rows = reader.load(self._locations)
         return rows if json else with_latest(rows, self._latest_ms)
+
+    def topics(self, names: Collection[str]) -> Topics:
+        """Return the topics with these names (`of_topics.py`). Block for a job of Spark.
+
+        Raise OutOfHistory if the logs have no topic with any of these names."""
+        found = topics_in(self.rows(NAMES_OF_TOPICS), names)
+        if not found.ids:
+            raise OutOfHistory(f"these logs have no topic {' or '.join(sorted(names))}")
+        return found
 
 
 def read_log(
@@ -163,6 +179,7 @@ def read_tables(
     source: Source,
     *,
     only: Collection[str] = (),
+    topics: Collection[str] = (),
     strict: bool = False,
 ) -> dict[str, DataFrame]:
     """Return all tables, or those in `only`, by name.
@@ -172,17 +189,37 @@ def read_tables(
     need, and caches them for all tables but `records`. A call for one table is thus much cheaper
     than one for all. All tables have the same records of a log that is in use.
 
-    Raise NoMetadataLog if a location holds no metadata log. The table `warnings` describes what
-    could not be read. If `strict` is true, the use of a table fails instead: Spark's error then
-    wraps a DamagedLog, NewerRecord or MissingBase (`damage_said_plainly`)."""
+    With `topics`, tables with rows about topics have only the rows about topics of these names. The
+    records of other topics are not decoded for them. The ids of the topics are read by this call.
+    Tables about the whole cluster remain complete (`of_topics.py`).
+
+    Raise NoMetadataLog if a location holds no metadata log, and OutOfHistory if no topic has one of
+    the names. The table `warnings` describes what could not be read. If `strict` is true, the use
+    of a table fails instead: Spark's error then wraps a DamagedLog, NewerRecord or MissingBase
+    (`damage_said_plainly`)."""
     wanted = [name for name in TABLES if not only or name in only]
     planned = PlannedLog(spark, source, strict=strict)
-    log = planned.rows(needs_of(*wanted)).cache()
+    about = planned.topics(topics) if topics and any(map(CONDITIONS.get, wanted)) else None
+    of_topics = [name for name in wanted if about is not None and name in CONDITIONS]
+    made = _made(planned, [name for name in wanted if name not in of_topics])
+    if about is not None:
+        for name, table in _made(planned, of_topics, about).items():
+            made[name] = table.where(CONDITIONS[name](about))
+    return {name: with_comments(made[name], columns_in(name)) for name in wanted}
+
+
+def _made(
+    planned: PlannedLog, names: Sequence[str], topics: Topics | None = None
+) -> dict[str, DataFrame]:
+    """Return these tables. One decoding of the log serves all of them but `records`."""
+    if not names:
+        return {}
+    log = planned.rows(needs_of(*names), topics=topics).cache()
     effective = understood(records(log))
-    made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in wanted}
+    made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in names}
     if "records" in made:
-        made["records"] = records(planned.rows(json=True))
-    return {name: with_comments(table, columns_in(name)) for name, table in made.items()}
+        made["records"] = records(planned.rows(json=True, topics=topics))
+    return made
 
 
 def columns_in(name: str) -> list[ColumnText]:
@@ -191,14 +228,19 @@ def columns_in(name: str) -> list[ColumnText]:
 
 
 def views(
-    spark: SparkSession, source: Source, *, used_by: str = "", strict: bool = False
+    spark: SparkSession,
+    source: Source,
+    *,
+    used_by: str = "",
+    topics: Collection[str] = (),
+    strict: bool = False,
 ) -> list[str]:
     """Register tables as temporary views of `spark` under their names, and return the names.
 
     Planning all tables takes a while. If `used_by` is a query that names tables, only those tables
-    are registered. Errors are those of `read_tables`."""
+    are registered. `topics` and errors are those of `read_tables`."""
     named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
-    made = read_tables(spark, source, only=named, strict=strict)
+    made = read_tables(spark, source, only=named, topics=topics, strict=strict)
     for name, table in made.items():
         table.createOrReplaceTempView(name)
     return list(made)

@@ -44,6 +44,7 @@ def _all_types(*columns: str) -> Needs:
     return Needs(None, ALWAYS | set(columns))
 
 
+NAMES_OF_TOPICS = _needs(("TOPIC_RECORD",), "topic", "topic_id")
 TOPICS = _needs(("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"), "topic", "topic_id")
 _OF_PARTITIONS = TOPICS | _needs(
     (WHOLE, CHANGE), "partition_id", "leader_epoch", "partition_epoch", "cause", "timestamp"

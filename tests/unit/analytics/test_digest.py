@@ -15,7 +15,7 @@ from quorate.quorum.analytics.page.digest import digest, tables_of
 from quorate.quorum.analytics.page.page import render
 from quorate.quorum.analytics.page.page_text import History, named
 from quorate.quorum.analytics.page.scope import Scope
-from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables import PlannedLog, read_log
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
@@ -54,7 +54,14 @@ SCRIPT = (
 
 def shown(spark: SparkSession, directory: Path, scope: Scope = Scope()) -> History:  # noqa: B008
     log = read_log(spark, directory).cache()
-    history = digest(spark, log, tables_of(log), scope, source="here", cluster_id=None)
+    of_partitions = log
+    if scope.topics:
+        planned = PlannedLog(spark, directory)
+        of_partitions = planned.rows(topics=planned.topics(scope.topics))
+    tables = tables_of(log, of_partitions)
+    history = digest(
+        spark, log, tables, scope, of_partitions=of_partitions, source="here", cluster_id=None
+    )
     spark.catalog.clearCache()
     return history
 
