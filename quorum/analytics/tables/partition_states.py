@@ -66,22 +66,23 @@ def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
 
 
 def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:
-    """Return a row for every partition that existed when a ClearElrRecord was written."""
+    """Return a row for every partition that a ClearElrRecord is about: those of its topic, or if it
+    names none all of the cluster, as far as they existed when it was written."""
     there = (
         changes.groupBy(*PARTITION)
         .agg(f.min("offset").alias("first_offset"))
         .join(lifetimes(records), list(TOPIC), "left")
-        .select(*PARTITION, "first_offset", "removed_offset", f.col("topic").alias("of_topic"))
+        .select(*PARTITION, "first_offset", "removed_offset", "topic")
     )
     cleared = records.where(f.col("type") == CLEAR).drop("topic_id", "partition_id", *ELR)
-    hit = (
-        (f.col("offset") > f.col("first_offset"))
-        & (f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset")))
-        & (f.col("topic").isNull() | (f.col("topic") == f.col("of_topic")))
+    of_topics = there.join(cleared.where(f.col("topic").isNotNull()), [CLUSTER, "topic"])
+    of_all = cleared.where(f.col("topic").isNull())
+    existed = (f.col("offset") > f.col("first_offset")) & (
+        f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset"))
     )
     empty = f.array().cast("array<int>")
-    rows = there.join(f.broadcast(cleared), CLUSTER).where(hit)
-    return rows.withColumns(dict.fromkeys(ELR, empty)).select(*changes.columns)
+    rows = of_topics.unionByName(there.drop("topic").join(f.broadcast(of_all), CLUSTER))
+    return rows.where(existed).withColumns(dict.fromkeys(ELR, empty)).select(*changes.columns)
 
 
 def _without_idle_clears(states: DataFrame) -> DataFrame:

@@ -268,3 +268,18 @@ def test_isr_takes_work_in_proportion_to_settings_and_topics(
     names = ("offset", "topic_id", "partition", "min_isr", "below_min")
     seen = [row.asDict() for row in made.select(*names).collect()]
     assert in_order(seen) == in_order([{name: row[name] for name in names} for row in expected])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["elr", "state_changes"])
+def test_clears_of_a_topic_take_no_work_for_other_topics(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Only the records that clear the replicas of all topics are joined by the cluster alone."""
+    seed, steps = VARIED
+    write_segment(tmp_path, 0, Varied(seed).run(steps))
+    text = io.StringIO()
+    with redirect_stdout(text):
+        read_tables(spark, tmp_path, only=(name,))[name].explain(mode="formatted")
+    keys = re.findall(r"^Left keys \[(\d+)\]", text.getvalue(), re.MULTILINE)
+    assert keys.count("1") == 1 and "NestedLoop" not in text.getvalue(), keys
