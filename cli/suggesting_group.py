@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import click
 
 MAX_SENTENCE = 1000
@@ -9,7 +13,23 @@ MAX_SENTENCE = 1000
 
 
 class SuggestingGroup(click.Group):
-    """A click group. Click itself suggests only options."""
+    """A click group. Click itself suggests several options, among them distant ones."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse the options of the group itself."""
+        with one_suggestion():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Parse the options of the command, and run it."""
+        with one_suggestion():
+            return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command, with its examples as the end of its help, or None."""
@@ -40,6 +60,27 @@ class SuggestingGroup(click.Group):
 
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(error.message + hint, error.ctx) from None
+
+
+@contextmanager
+def one_suggestion() -> Iterator[None]:
+    """Suggest one option if the block raises NoSuchOption."""
+    try:
+        yield
+    except click.NoSuchOption as error:
+        if error.ctx is None or error.possibilities is None:
+            raise
+        from quorate.config.did_you_mean import did_you_mean
+
+        options = [
+            name
+            for each in error.ctx.command.get_params(error.ctx)
+            if isinstance(each, click.Option) and not each.hidden
+            for name in (*each.opts, *each.secondary_opts)
+            if name.startswith("--")
+        ]
+        hint = did_you_mean(error.option_name, options)
+        raise click.NoSuchOption(error.option_name, error.message + hint, ctx=error.ctx) from None
 
 
 def with_examples(

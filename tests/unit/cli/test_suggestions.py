@@ -26,6 +26,14 @@ from quorate.config.topic_keys import validate_topic_configs
         (("cluster", "unregster"), "Did you mean unregister?"),
         (("metadata-quorum", "descibe"), "Did you mean describe?"),
         (("chaos", "rn"), "Did you mean run?"),
+        (("topics", "--creat"), "No such option '--creat'. Did you mean --create?\n"),
+        (("topics", "--delet"), "No such option '--delet'. Did you mean --delete?\n"),
+        (
+            ("topics", "--boot", "h:1"),
+            "No such option '--boot'. Did you mean --bootstrap-server?\n",
+        ),
+        (("storage", "format", "--zzz"), "No such option '--zzz'.\n"),
+        (("--versio",), "No such option '--versio'. Did you mean --version?\n"),
         (("chaos", "run", "leaderkill"), "no such scenario. Did you mean leader-kill? It must be"),
     ],
 )
@@ -50,6 +58,13 @@ def test_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reason = why_not_settable(("log.retention.mss",))
     assert reason is not None
     assert reason.endswith("Did you mean log.retention.ms?")
+
+
+def test_the_beginning_of_a_name() -> None:
+    names = ("cleanup.policy", "retention.bytes", "retention.ms")
+    assert did_you_mean("cleanup", names) == " Did you mean cleanup.policy?"
+    assert did_you_mean("reten", names) == "", "two names begin with it"
+    assert did_you_mean("cl", names) == ""
 
 
 def test_no_suggestion_for_a_name_that_resembles_none() -> None:
