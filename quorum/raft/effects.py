@@ -7,7 +7,7 @@ node then calls `Raft.election_saved`. All other effects are carried out without
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.control_records import Voter
@@ -106,10 +106,11 @@ class SnapshotInstalled:
 @dataclass(frozen=True, slots=True)
 class VotersChanged:
     """`voters` is the voter set from now on, with addresses. At kraft.version 0 it is empty, and
-    the configured voters apply."""
+    the configured voters apply. `voter_ids` has the ids of the voters in both cases."""
 
     kraft_version: int
     voters: tuple[Voter, ...]
+    voter_ids: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

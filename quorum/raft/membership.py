@@ -94,7 +94,7 @@ def apply_history(core: Core) -> None:
         if voter.endpoints:
             endpoint = voter.endpoints[0]
             core.addresses[voter.voter_id] = LeaderAddress(host=endpoint.host, port=endpoint.port)
-    core.emit(effects.VotersChanged(quorum.kraft_version, quorum.voters))
+    core.emit(effects.VotersChanged(quorum.kraft_version, quorum.voters, core.voters.ids))
     state = core.state
     if isinstance(state, Leader):
         _apply_as_leader(core, state)

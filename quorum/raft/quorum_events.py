@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.raft.control_records import Voter
-from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.raft.effects import Role, RoleChanged, VotersChanged
 
 
 class QuorumEvent(NamedTuple):
@@ -62,12 +62,12 @@ def _campaign(before: RoleChanged | None, after: RoleChanged, end: str) -> tuple
     return "pre-vote-started", f"asks whether it could win an election, because {why}; {end}"
 
 
-def voters_events(before: Sequence[Voter] | None, after: Sequence[Voter]) -> list[QuorumEvent]:
-    """Return the events of voters that were added, removed, or have new addresses. `before` is None
-    if this node knew no voter set yet."""
-    if before is None:
-        voters = ", ".join(f"{each.voter_id} at {_address(each)}" for each in after)
-        return [QuorumEvent("voters-known", f"the voters are {voters or 'those configured'}")]
+def voters_events(before: Sequence[Voter] | None, change: VotersChanged) -> list[QuorumEvent]:
+    """Return the events of voters that were added, removed, or have new addresses. `before` is
+    empty or None if this node had read no voter set in the log yet."""
+    after = change.voters
+    if not before:
+        return [QuorumEvent("voters-known", _first_voters(change))]
     old = {(each.voter_id, each.voter_directory_id): each for each in before}
     new = {(each.voter_id, each.voter_directory_id): each for each in after}
     now = f"the voters are now {', '.join(str(each.voter_id) for each in after) or 'none'}"
@@ -90,6 +90,16 @@ def voters_events(before: Sequence[Voter] | None, after: Sequence[Voter]) -> lis
         if key in old and _address(each) != _address(old[key])
     ]
     return found
+
+
+def _first_voters(change: VotersChanged) -> str:
+    if change.voters:
+        voters = ", ".join(f"{each.voter_id} at {_address(each)}" for each in change.voters)
+        return f"the voters are {voters}"
+    if change.voter_ids:
+        voters = ", ".join(map(str, change.voter_ids))
+        return f"the voters are {voters}, as configured in controller.quorum.voters"
+    return "the voters are not known yet: this node will read them in the metadata log"
 
 
 def _address(voter: Voter) -> str:

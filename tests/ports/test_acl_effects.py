@@ -172,6 +172,7 @@ def test_a_broker_creates_internal_topics_for_itself() -> None:
         answer = envelope(found, request, 3, principal_type="User", principal_name="root")
         response = decode(acls.CreateAclsResponse, 3, answer.body)
         assert [each.error_code for each in response.results] == [ErrorCode.SECURITY_DISABLED]
+        assert "Set authorizer.class.name" in (response.results[0].error_message or "")
 
 
 def test_a_client_sees_only_what_it_may_describe(secured: Secured) -> None:

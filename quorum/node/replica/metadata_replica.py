@@ -389,7 +389,7 @@ class MetadataReplica:
         self._listener.on_role(effect)
 
     def _voter_set_changed(self, effect: effects.VotersChanged) -> None:
-        for event in voters_events(self._voter_set, effect.voters):
+        for event in voters_events(self._voter_set, effect):
             logger.info("%s", event.text, extra={"event": event.kind})
         self._voter_set = effect.voters
         self._listener.on_voters(effect)

@@ -26,8 +26,11 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import Handler, RequestContext
 
 ERROR = ErrorCode.SECURITY_DISABLED
-NO_AUTHORIZER = "No Authorizer is configured."
-"""Kafka's message."""
+NO_AUTHORIZER = (
+    "No Authorizer is configured. Set authorizer.class.name on all nodes, and super.users, and "
+    "restart them."
+)
+"""Kafka's message, and the remedy."""
 
 
 def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> None:

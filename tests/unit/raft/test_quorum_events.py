@@ -6,7 +6,7 @@ import pytest
 
 from quorate.quorum.ids import NO_NODE, Uuid
 from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
-from quorate.quorum.raft.effects import Role, RoleChanged
+from quorate.quorum.raft.effects import Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.quorum_events import role_event, voters_events
 
 
@@ -92,11 +92,27 @@ def voter(number: int, port: int = 9093) -> Voter:
 
 
 def test_added_removed_and_moved_voters() -> None:
-    found = voters_events((voter(1), voter(2)), (voter(2, 9999), voter(3)))
+    change = VotersChanged(1, (voter(2, 9999), voter(3)), (2, 3))
+    found = voters_events((voter(1), voter(2)), change)
     assert [tuple(each) for each in found] == [
         ("voter-added", "added voter 3 at c3:9093; the voters are now 2, 3"),
         ("voter-removed", "removed voter 1 at c1:9093; the voters are now 2, 3"),
         ("voter-moved", "voter 2 has the address c2:9999, before c2:9093"),
     ]
-    assert voters_events((voter(1),), (voter(1),)) == []
-    assert voters_events(None, (voter(1),))[0].text == "the voters are 1 at c1:9093"
+    same = VotersChanged(1, (voter(1),), (1,))
+    assert voters_events((voter(1),), same) == []
+    for before in (None, ()):
+        assert [each.text for each in voters_events(before, same)] == [
+            "the voters are 1 at c1:9093"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("voter_ids", "text"),
+    [
+        ((1, 2, 3), "the voters are 1, 2, 3, as configured in controller.quorum.voters"),
+        ((), "the voters are not known yet: this node will read them in the metadata log"),
+    ],
+)
+def test_voters_that_the_log_does_not_name(voter_ids: tuple[int, ...], text: str) -> None:
+    assert [each.text for each in voters_events(None, VotersChanged(0, (), voter_ids))] == [text]
