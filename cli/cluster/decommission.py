@@ -6,6 +6,7 @@ partitions that the cluster places on the broker meanwhile are moved in a later 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -14,6 +15,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
 from quorate.cli.cluster.broker_removal import standing_of, unregister_broker
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.reassign import reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.drain_plan import drained
@@ -21,6 +23,11 @@ from quorate.cli.reassign.partition_files import TopicPartition
 from quorate.cli.reassign.plan import Assignment, Impossible
 from quorate.cli.terminal.progress import Progress
 from quorate.cli.terminal.safe_text import echo
+from quorate.quorum.protocol.schemas.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 
 POLL_S = 1.0
 STALLED_ROUNDS = 3
@@ -31,7 +38,13 @@ NAMED = 3
 
 
 @click.command()
-@click.argument("broker_id", metavar="ID", type=click.IntRange(min=0))
+@click.argument(
+    "broker_id",
+    metavar="ID",
+    type=click.IntRange(min=0),
+    cls=DescribedArgument,
+    description="The node.id of the broker.",
+)
 @cluster_options()
 @click.option(
     "--throttle",
@@ -50,7 +63,7 @@ def decommission(
     """Move all replicas of broker ID to the other brokers, then unregister it.
 
     The broker stops when it is unregistered. If the command is interrupted, the moves in progress
-    continue. Run it again to go on."""
+    continue. Run it again to go on. It then also removes the throttles of the first run."""
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
@@ -62,8 +75,14 @@ def decommission(
             echo(f"broker {broker_id} has replicas of {len(plan)} partitions")
             if not yes:
                 click.confirm("Move them to the other brokers?", abort=True)
+        left = throttled_topics(admin, broker_id)
+        if left and (throttle is None or not plan):
+            drain.clear_throttles(left)
+            echo(f"removed the throttles that an interrupted run left on {len(left)} topics")
+            left = []
+        if plan:
             admin.show_no_progress()
-            drain.run(plan)
+            drain.run(plan, left)
         unregister_broker(admin, broker_id)
     echo(f"Broker {broker_id} has no replicas and is no longer registered. It stops.")
 
@@ -75,6 +94,7 @@ class Drain:
     admin: Admin
     broker_id: int
     throttle: int | None
+    _is_throttled: bool = False
 
     def plan(self) -> Assignment:
         """Return the new replicas of all partitions with a replica on the broker, also of those
@@ -100,11 +120,12 @@ class Drain:
         except Impossible as error:
             raise Refused(f"broker {self.broker_id} cannot be drained: {error}") from None
 
-    def run(self, plan: Assignment) -> None:
+    def run(self, plan: Assignment, throttled: Sequence[str] = ()) -> None:
         """Move the replicas, and return when the broker has none. Remove the throttles that this
-        command has set. Raise Refused if the cluster accepts no move."""
+        command has set, and those of the topics `throttled`. Raise Refused if the cluster accepts
+        no move."""
         progress = Progress(f"draining broker {self.broker_id}")
-        topics: set[str] = set()
+        topics = set(throttled)
         total, stalled = len(plan), 0
         try:
             while plan:
@@ -121,8 +142,12 @@ class Drain:
         finally:
             progress.close()
             if self.throttle is not None:
-                ids = {*reassignments.brokers(self.admin), self.broker_id}
-                reassignments.clear_throttles(self.admin, sorted(ids), sorted(topics))
+                self.clear_throttles(sorted(topics))
+
+    def clear_throttles(self, topics: Sequence[str]) -> None:
+        """Remove the throttles of all brokers and of these topics. Raise Refused on an error."""
+        ids = {*reassignments.brokers(self.admin), self.broker_id}
+        reassignments.clear_throttles(self.admin, sorted(ids), topics)
 
     def _start(self, plan: Assignment) -> tuple[dict[TopicPartition, str], bool]:
         """Start the moves that are not in progress. Return the refusals, and True if any move is in
@@ -130,16 +155,44 @@ class Drain:
         ongoing = reassignments.ongoing_reassignments(self.admin)
         leaving = {key for key, each in ongoing.items() if self.broker_id in each.removing}
         missing = {key: replicas for key, replicas in plan.items() if key not in leaving}
-        if not missing:
-            return {}, True
-        if self.throttle is not None:
+        if self.throttle is not None and (missing or not self._is_throttled):
+            self._is_throttled = True  # also the moves that an interrupted run has started
             before = reassignments.current(self.admin, sorted({topic for topic, _ in missing}))
             moves = reassignment_throttles.proposed_moves(
                 ongoing, {key: plan[key] for key in missing if key in before}, before
             )
             reassignment_throttles.throttle(self.admin, moves, self.throttle)
+        if not missing:
+            return {}, True
         errors = reassignments.reassign(self.admin, dict(missing))
         return errors, len(errors) < len(missing) or bool(leaving)
+
+
+def throttled_topics(admin: Admin, broker_id: int) -> list[str]:
+    """Return the topics whose throttled replicas include those of the broker. A decommission that
+    was killed leaves them. A topic whose configs this client may not read is left out."""
+    names = sorted({topic for topic, _ in reassignments.current(admin, None)})
+    if not names:
+        return []
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=reassignments.TOPIC,
+                resource_name=each,
+                configuration_keys=reassignments.TOPIC_THROTTLES,
+            )
+            for each in names
+        )
+    )
+    return [
+        result.resource_name
+        for result in admin.ask(request, DescribeConfigsResponse).results
+        if any(
+            replica.rpartition(":")[2] == str(broker_id)
+            for each in result.configs
+            for replica in (each.value or "").split(",")
+        )
+    ]
 
 
 def refused_text(errors: dict[TopicPartition, str]) -> str:

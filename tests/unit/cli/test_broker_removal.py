@@ -18,6 +18,7 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 )
 from tests.unit.cli.fake_kafka import fake_kafka
 
+LISTED = "leader.replication.throttled.replicas"
 Assigned = dict[int, tuple[int, ...]]
 
 
@@ -30,6 +31,7 @@ class FakeCluster:
         self.fenced = fenced
         self.registered = {4, 5, 6}
         self.throttles: list[tuple[str, str, str | None]] = []
+        self.listed = ""
         self.started: list[dict[int, tuple[int, ...]]] = []
 
     @property
@@ -40,6 +42,7 @@ class FakeCluster:
             reassignments.ListPartitionReassignmentsRequest: self.ongoing,
             reassignments.AlterPartitionReassignmentsRequest: self.reassign,
             configs.IncrementalAlterConfigsRequest: self.configure,
+            configs.DescribeConfigsRequest: self.throttled,
             UnregisterBrokerRequest: self.unregister,
         }
 
@@ -120,6 +123,16 @@ class FakeCluster:
             )
         )
 
+    def throttled(self, _: Any) -> configs.DescribeConfigsResponse:
+        """Return the throttled replicas of the topic as they were before this run."""
+        listed = configs.DescribeConfigsResourceResult(
+            name=LISTED, value=self.listed, read_only=False, config_source=1, is_sensitive=False
+        )
+        result = configs.DescribeConfigsResult(
+            error_code=0, error_message=None, resource_type=2, resource_name="t", configs=(listed,)
+        )
+        return configs.DescribeConfigsResponse(results=(result,))
+
     def unregister(self, request: Any) -> UnregisterBrokerResponse:
         self.registered.discard(request.broker_id)
         return UnregisterBrokerResponse()
@@ -183,6 +196,25 @@ def test_an_interrupted_decommission_goes_on_with_the_moves_in_progress() -> Non
     assert fake.started == [{1: (5, 6)}]
 
 
+@pytest.mark.parametrize("assignment", [{0: (5, 6)}, {0: (4, 5)}])
+def test_the_throttles_of_a_killed_decommission_are_removed(assignment: Assigned) -> None:
+    fake = FakeCluster(assignment)
+    fake.listed = "0:4,0:5"
+    ended = run(fake, "decommission", "4", "--yes")
+    assert ended.exit_code == 0, ended.output
+    assert "removed the throttles that an interrupted run left on 1 topics" in ended.output
+    assert ("t", LISTED, None) in fake.throttles
+    assert ("5", "leader.replication.throttled.rate", None) in fake.throttles
+
+
+@pytest.mark.parametrize("listed", ["", "*", "0:5,0:14"])
+def test_the_throttles_of_other_reassignments_stay(listed: str) -> None:
+    fake = FakeCluster({0: (5, 6)})
+    fake.listed = listed
+    assert run(fake, "decommission", "4", "--yes").exit_code == 0
+    assert not fake.throttles
+
+
 class SlowCluster(FakeCluster):
     """A cluster whose moves take several requests. Metadata lists the old and the new replicas of a
     partition that moves, as a real cluster does."""
@@ -221,6 +253,17 @@ def test_a_slow_move_to_the_last_other_broker_is_no_lack_of_brokers() -> None:
     assert result.exit_code == 0, result.output
     assert fake.started == [{0: (6, 5)}]
     assert fake.registered == {5, 6}
+
+
+def test_a_new_throttle_replaces_that_of_a_killed_decommission() -> None:
+    fake = SlowCluster({0: (4, 5)})
+    fake.moving = {0: (6, 5)}
+    fake.listed = "0:4,0:5"
+    ended = run(fake, "decommission", "4", "--throttle", "1000", "--yes")
+    assert ended.exit_code == 0, ended.output
+    assert fake.started == []
+    assert ("5", "follower.replication.throttled.rate", "1000") in fake.throttles
+    assert fake.throttles[-1][1:] == ("follower.replication.throttled.replicas", None)
 
 
 def test_nothing_moves_without_a_confirmation_or_a_broker_to_move_to() -> None:
