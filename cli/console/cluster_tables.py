@@ -16,6 +16,10 @@ BROKERS = ("broker", "state", "leads", "replicas", "address", "rack", "cause")
 TOPICS = ("topic", "state", "problems", "partitions", "replication", "min ISR")
 PARTITIONS = ("topic", "partition", "state", "leader", "isr", "replicas", "cause")
 
+NOT_KNOWN = "?"
+OF_TOPICS = ("topics", "partitions", "counts", "causes", "elections")
+"""The values of the overview that controllers do not know."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterTables:
@@ -46,6 +50,15 @@ def tables_of(status: Status, topics: Sequence[TopicView]) -> ClusterTables:
             "partitions": Table(PARTITIONS, partition_rows(topics, found)),
         },
     )
+
+
+def tables_in_outage(status: Status, before: ClusterTables) -> ClusterTables:
+    """Return the tables `before` with the quorum and the brokers of a status from controllers,
+    which do not know the topics."""
+    overview = overview_of(status)
+    kept = {key: before.overview[key] for key in OF_TOPICS if key in before.overview}
+    rows = [(row[0], row[1], NOT_KNOWN, NOT_KNOWN, *row[4:]) for row in broker_rows(status, ())]
+    return ClusterTables({**overview, **kept}, {**before.tables, "brokers": Table(BROKERS, rows)})
 
 
 def overview_of(status: Status) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from quorate.cli.console.past import Past
 from quorate.cli.console.server import ConsoleServer, Extra
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
+from quorate.cli.status.outage import named_controllers
 from quorate.cli.terminal.safe_text import echo
 from quorate.config.listeners import is_loopback
 
@@ -31,6 +32,11 @@ TIMEOUT_S = 5.0
 
 @click.command()
 @cluster_options()
+@click.option(
+    "--bootstrap-controller",
+    metavar="HOST:PORT,...",
+    help="Controllers to ask if no broker answers. [default: those that the brokers name]",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -62,6 +68,7 @@ TIMEOUT_S = 5.0
 @click.option("--until-eof", is_flag=True, help="End when standard input ends.")
 def console(
     bootstrap_server: str | None,
+    bootstrap_controller: str | None,
     command_config: str | None,
     timeout_s: float | None,
     port: int,
@@ -75,6 +82,7 @@ def console(
 
     The command prints the address of the page, which contains a random token, and serves it until
     Ctrl-C. The page shows the cluster as it changes, the worst first. It needs no other site.
+    If no broker answers, the page shows the quorum and the brokers as the controllers know them.
 
     With --metadata-dir, a slider shows the cluster as it was at any offset of the metadata log. The
     directory is a node's log directory on this machine, or that of `quorate up`.
@@ -85,8 +93,9 @@ def console(
     The page is plain HTTP. Without --listen only this machine can reach it. From another machine,
     use `ssh -L`."""
     settings = admin_settings(bootstrap_server, None, command_config, timeout_s or TIMEOUT_S)
+    known = named_controllers(bootstrap_controller)
     host = listen or LOOPBACK
-    log = partial(click.echo, err=True)
+    log = partial(echo, err=True)
     if not is_loopback(host):
         log(warning_of(host, allow_actions))
 
@@ -94,7 +103,7 @@ def console(
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
-        watcher = Watcher(settings, lambda: _wake(loop, server))
+        watcher = Watcher(settings, lambda: _wake(loop, server), known=known)
         token = secrets.token_urlsafe(24)
         extras: list[Extra] = [Actions(lambda: watcher.settings, log)] if allow_actions else []
         if chaos_progress is not None:

@@ -1,7 +1,8 @@
 """The thread that reads the cluster repeatedly for the console.
 
 It survives the death of any node: it remembers the addresses of all brokers that it has seen, and
-continues with the next address if one does not answer in time. Between two readings it rests for
+continues with the next address if one does not answer in time. If no broker answers, it asks the
+controllers, as `quorate status` does. Between two readings it rests for
 REST_FACTOR times the duration of the last one, so that a large cluster is not read all the time.
 The rest ends early if a page begins to show a view (`views/views.py`)."""
 
@@ -17,10 +18,12 @@ import click
 
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
-from quorate.cli.console.cluster_tables import ClusterTables, tables_of
+from quorate.cli.console.cluster_tables import ClusterTables, tables_in_outage, tables_of
+from quorate.cli.console.known_controllers import KnownControllers
 from quorate.cli.console.views.views import Views
 from quorate.cli.status.cluster_status import Status, read_status, read_topics
 from quorate.cli.status.explanations import Explanations
+from quorate.cli.status.outage import KnownNodes
 from quorate.cli.status.unclean_elections import UncleanElections
 from quorate.cli.topics.topic_view import TopicView
 
@@ -28,6 +31,10 @@ REST_S = 1.0
 """The least time between two readings."""
 REST_FACTOR = 4
 """The time between two readings as a multiple of the duration of the last one."""
+NO_NODES = KnownNodes()
+FROM_CONTROLLERS = (
+    "The quorum and the brokers are shown as the controllers know them, the rest as it was last"
+)
 MAX_SERVERS = 200
 """The most addresses of brokers that are remembered."""
 Servers = tuple[tuple[str, int], ...]
@@ -56,12 +63,15 @@ class Watcher:
         settings: AdminSettings,
         changed: Callable[[], None],
         now_s: Callable[[], float] = time.monotonic,
+        known: KnownNodes = NO_NODES,
     ) -> None:
+        """`known` has the controllers of --bootstrap-controller."""
         self._settings = settings
         self._changed = changed
         self._admin = Admin(settings)
         self._explanations = Explanations()
         self._elections = UncleanElections()
+        self._controllers = KnownControllers(known)
         self._views = Views(now_s)
         self._now_s = now_s
         self.current = Reading(0, ClusterTables().with_views(self._views.tables()))
@@ -119,20 +129,35 @@ class Watcher:
         """Read and publish what is always shown. Return it, or None after an error."""
         found, servers = None, self._settings.servers
         try:
-            topics = read_topics(self._admin)
-            status = self._read_status(topics)
-            tables, error = tables_of(status, topics).with_views(self._views.tables()), ""
-            servers = with_brokers(servers, [each.address for each in status.brokers])
-            found = status, topics
+            try:
+                status, topics = found = self._ask_brokers()
+                tables, error = tables_of(status, topics).with_views(self._views.tables()), ""
+                servers = with_brokers(servers, [each.address for each in status.brokers])
+            except NotReachable as failed:
+                servers = next_first(servers)
+                tables, error = self._ask_controllers(failed.message)
         except click.ClickException as failed:
             tables, error = self.current.tables, failed.format_message()
-            if isinstance(failed, NotReachable):
-                servers = next_first(servers)
         except Exception as failed:  # a defect must be visible, and must not end the console
             tables, error = self.current.tables, f"the reading failed: {failed!r}"
         self._use(servers)
         self._publish(tables, error)
         return found
+
+    def _ask_brokers(self) -> tuple[Status, list[TopicView]]:
+        topics = read_topics(self._admin)
+        status = self._read_status(topics)
+        self._controllers.learn(self._admin, status)
+        return status, topics
+
+    def _ask_controllers(self, failure: str) -> tuple[ClusterTables, str]:
+        """Return the tables of an outage of all brokers, and the text of the error. Raise
+        NotReachable if no controller answers."""
+        status = self._controllers.read(self._admin, failure, self._explanations)
+        before = self.current.tables
+        if before.overview.get("cluster_id", status.cluster_id) != status.cluster_id:
+            raise NotReachable(f"{failure}. The controllers belong to cluster {status.cluster_id}")
+        return tables_in_outage(status, before), f"{failure}. {FROM_CONTROLLERS}"
 
     def _read_status(self, topics: Sequence[TopicView]) -> Status:
         """Return the status. If another cluster has the addresses of the last one, drop what was

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import click
+
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
@@ -76,6 +78,19 @@ def read_in_outages(
     up = [each.id for each in found.brokers if each.state == "up"]
     places = known.controllers or configured_controllers(admin, up)
     return replace(found, nodes=tuple(ask_nodes(admin.http, places)))
+
+
+def named_controllers(text: str | None) -> KnownNodes:
+    """Return the controllers of --bootstrap-controller. Raise UsageError for an invalid address."""
+    if text is None:
+        return KnownNodes()
+    try:
+        servers = parse_servers(
+            "--bootstrap-controller", [each.strip() for each in text.split(",")]
+        )
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return KnownNodes(controllers=tuple(Place(CONTROLLER, *each) for each in servers))
 
 
 def nodes_of(entry: ClusterEntry) -> KnownNodes:

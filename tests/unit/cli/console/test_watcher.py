@@ -12,11 +12,20 @@ import pytest
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.options import admin_settings
 from quorate.cli.console import watcher as watcher_module
+from quorate.cli.console.cluster_tables import NOT_KNOWN
 from quorate.cli.console.views.table import Table
 from quorate.cli.console.views.views import READING
-from quorate.cli.console.watcher import MAX_SERVERS, Reading, Watcher, next_first, with_brokers
+from quorate.cli.console.watcher import (
+    FROM_CONTROLLERS,
+    MAX_SERVERS,
+    Reading,
+    Watcher,
+    next_first,
+    with_brokers,
+)
 from quorate.cli.status.cluster_status import Status, read_status
 from quorate.cli.status.explanations import Explanations
+from quorate.cli.status.outage import ASK_CONTROLLERS, named_controllers
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
 
@@ -61,6 +70,70 @@ def test_the_console_goes_on_when_its_bootstrap_server_dies() -> None:
         watcher.close()
 
 
+def test_controllers_are_asked_if_no_broker_answers() -> None:
+    with LocalCluster(controllers=3) as cluster:
+        cluster.create_topic("orders", partitions=3, replication_factor=1)
+        settings = AdminSettings(
+            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
+        )
+        watcher = Watcher(settings, lambda: None)
+        watcher.read_once()
+        assert watcher.current.error == ""
+        before = watcher.current.tables
+        (broker,) = cluster.broker_ids
+        cluster.kill_broker(broker)
+        watcher.read_once()
+        assert watcher.current.error.endswith(FROM_CONTROLLERS)
+        tables = watcher.current.tables
+        ((number, state, leads, *_),) = tables.tables["brokers"].rows
+        assert (number, state, leads) == (broker, "does not answer", NOT_KNOWN)
+        assert tables.overview["fenced"] == 1
+        assert "3 of 3 voters answer" in tables.overview["quorum"]
+        assert tables.overview["counts"] == before.overview["counts"]
+        assert tables.tables["partitions"] is before.tables["partitions"]
+        for each in cluster.controller_ids[1:]:
+            cluster.kill_controller(each)
+        watcher.read_once()
+        assert watcher.current.tables.overview["lost"]
+        assert "LOST" in watcher.current.tables.overview["quorum"]
+        watcher.close()
+
+
+def test_a_console_that_starts_in_the_outage_asks_the_given_controllers() -> None:
+    with LocalCluster() as cluster:
+        cluster.kill_broker(cluster.broker_ids[0])
+        settings = AdminSettings(
+            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
+        )
+        blind = Watcher(settings, lambda: None)
+        blind.read_once()
+        assert blind.current.error.endswith(ASK_CONTROLLERS)
+        assert not blind.current.tables.overview
+        blind.close()
+        known = named_controllers(cluster.bootstrap_controllers)
+        watcher = Watcher(settings, lambda: None, known=known)
+        watcher.read_once()
+        assert watcher.current.error.endswith(FROM_CONTROLLERS)
+        assert "1 of 1 voters answer" in watcher.current.tables.overview["quorum"]
+        watcher.close()
+
+
+def test_the_controllers_of_another_cluster_are_not_shown() -> None:
+    with LocalCluster() as cluster, LocalCluster() as other:
+        settings = AdminSettings(
+            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
+        )
+        known = named_controllers(other.bootstrap_controllers)
+        watcher = Watcher(settings, lambda: None, known=known)
+        watcher.read_once()
+        before = watcher.current.tables
+        cluster.kill_broker(cluster.broker_ids[0])
+        watcher.read_once()
+        assert "The controllers belong to cluster" in watcher.current.error
+        assert watcher.current.tables is before
+        watcher.close()
+
+
 def test_an_error_is_shown_and_the_last_tables_stay() -> None:
     with LocalCluster() as cluster:
         settings = AdminSettings(
@@ -71,6 +144,7 @@ def test_an_error_is_shown_and_the_last_tables_stay() -> None:
         assert watcher._rest_s >= watcher_module.REST_FACTOR * 30
         before = watcher.current.tables
         cluster.kill_broker(cluster.broker_ids[0])
+        cluster.kill_controller()
         watcher.read_once()
         assert "no server answers" in watcher.current.error
         assert watcher.current.tables is before
