@@ -18,17 +18,14 @@ from quorate.cli.status.changes import read_changes
 from quorate.cli.status.changes_in_flight import ChangesReport
 from quorate.cli.status.cluster_status import Selection
 from quorate.cli.status.explanations import Explanations
-from quorate.cli.status.node_answers import Place
-from quorate.cli.status.outage import CONTROLLER, KnownNodes, nodes_of, read_in_outages
+from quorate.cli.status.outage import named_controllers, nodes_of, read_in_outages
 from quorate.cli.status.partition_problems import STATES
 from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
-from quorate.cli.status.watch import watch_status
+from quorate.cli.status.watch import is_small, watch_status
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
-from quorate.config.key import ConfigError
-from quorate.config.listeners import parse_servers
 
 DEFAULT_DIR = Path("quorate-data")
 
@@ -120,13 +117,12 @@ def status(
             return
         selection = Selection(topic=topic, broker=broker, only=only, every=every)
         explanations, elections = Explanations(), UncleanElections()
-        draw = partial(status_tables, every=every)
         read = partial(read_in_outages, admin, known, explanations, selection, elections)
         if watch:
             watch_status(
                 read,
                 interval_s,
-                draw,
+                lambda found: status_tables(found, every=every, small=is_small()),
                 as_json=output == "json",
                 every=every,
             )
@@ -136,7 +132,7 @@ def status(
     if output == "json":
         echo(json.dumps(found.as_json()))
     else:
-        show(found.lines(every=every), draw(found))
+        show(found.lines(every=every), status_tables(found, every=every))
     if found.is_outage:
         raise SystemExit(1)
 
@@ -163,19 +159,6 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
     else:
         for line in found.lines(every=every):
             echo(line)
-
-
-def named_controllers(text: str | None) -> KnownNodes:
-    """Return the controllers of --bootstrap-controller. Raise UsageError for an invalid address."""
-    if text is None:
-        return KnownNodes()
-    try:
-        servers = parse_servers(
-            "--bootstrap-controller", [each.strip() for each in text.split(",")]
-        )
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from None
-    return KnownNodes(controllers=tuple(Place(CONTROLLER, *each) for each in servers))
 
 
 def local_cluster(root: Path | None) -> ClusterEntry:

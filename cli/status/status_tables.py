@@ -1,8 +1,10 @@
 """The status as tables of a terminal: shares as bars first, then brokers and problems, the worst
 first.
 
-A broker that is down is explained once, in its row. A partition's row repeats the cause only with
---all, or if no broker in the table explains it. All functions are pure."""
+A small terminal shows fewer columns, and of the brokers those that are not up, so that the worst
+problems are on the screen. A broker that is down is explained once, in its row. A partition's row
+repeats the cause only with --all, or if no broker in the table explains it. All functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,12 @@ from quorate.cli.terminal.tables import Bar, Cell, Mark, Part, Table, Value
 MARKS = {OFFLINE: Mark.BAD, UNDER_MIN_ISR: Mark.BAD, UNDER_REPLICATED: Mark.WARN}
 
 
-def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
-    """Yield the tables of the status. With `every` they list all problems, each with its cause."""
+def status_tables(status: Status, *, every: bool = False, small: bool = False) -> Iterator[Part]:
+    """Yield the tables of the status. With `every` they list all problems, each with its cause.
+    `small` means a small terminal."""
+    if small:
+        yield from small_tables(status, every=every)
+        return
     yield Cell(f"Cluster {status.cluster_id}", Mark.NOTE)
     if status.quorum_lost:
         yield Cell(f"Quorum: {status.quorum_text()}", Mark.BAD)
@@ -56,12 +62,54 @@ def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
     if status.unclean_elections:
         elections = status.unclean_elections
         shown = shown_elections(elections, every=every)
-        yield Cell(f"Unclean elections: {len(elections)}; records may be lost", Mark.BAD)
+        yield unclean(status)
         yield from (f"  {each.line()}" for each in election_groups(elections))
         yield from (f"  {each.line()}" for each in shown)
         yield from rest(len(elections) - len(shown))
 
 
+def small_tables(status: Status, *, every: bool) -> Iterator[Part]:
+    """Yield the tables for a terminal of 80 columns and 24 rows: a line about the quorum, the
+    shares, and the problems, the worst first."""
+    bad = status.quorum_lost or status.silent_voters
+    yield Cell(f"Quorum: {status.quorum_text()}", Mark.BAD if bad else None)
+    if status.brokers_silent:
+        yield Cell(status.partitions_text(), Mark.BAD)
+    yield Table(
+        rows=[(text, bar, "" if text == VOTERS else note) for text, bar, note in shares(status)]
+    )
+    if status.nodes:
+        yield Table(columns=NODE_COLUMNS, rows=[node_row(each) for each in status.nodes])
+    down = [each for each in status.brokers if each.state != "up"]
+    brokers = [
+        (number, state, address, each.cause or cause)
+        for each in down or status.brokers
+        for number, state, address, _, cause in broker_rows([each])
+    ]
+    yield Table(columns=(*BROKER_COLUMNS[:3], BROKER_COLUMNS[4]), rows=brokers)
+    if len(status.groups) > 1:
+        yield Table(
+            columns=CAUSE_COLUMNS[:2], rows=[each[:2] for each in cause_rows(status.groups)]
+        )
+    if status.problems:
+        yield Table(
+            columns=(*PROBLEM_COLUMNS[:3], *PROBLEM_COLUMNS[4:]),
+            rows=[
+                (*row[:3], *row[4:])
+                for row in (problem_row(each, every=every) for each in status.problems)
+            ],
+        )
+    if status.unclean_elections:
+        yield unclean(status)
+
+
+def unclean(status: Status) -> Cell:
+    """Return the line about elections that may have lost records."""
+    count = len(status.unclean_elections)
+    return Cell(f"Unclean elections: {count}; records may be lost", Mark.BAD)
+
+
+VOTERS = "Voters that answer"
 NODE_COLUMNS = ("Controller", "State", "Address", "Cause")
 BROKER_COLUMNS = ("Broker", "State", "Address", "Rack", "Cause")
 CAUSE_COLUMNS = ("Reason", "Partitions", "Cause")
@@ -75,7 +123,7 @@ def shares(status: Status) -> list[tuple[Value, ...]]:
     if voters:
         answering = voters - len(status.silent_voters)
         quorum = Cell(status.quorum_text(), Mark.BAD if status.silent_voters else None)
-        rows.append(("Voters that answer", Bar(answering, voters), quorum))
+        rows.append((VOTERS, Bar(answering, voters), quorum))
     elif status.nodes:
         answering = sum(each.state != SILENT for each in status.nodes)
         rows.append(("Controllers that answer", Bar(answering, len(status.nodes)), ""))

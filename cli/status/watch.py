@@ -31,6 +31,8 @@ ERASE = "\x1b[2J"
 """The control sequence that clears the whole screen."""
 QUIET_S = 2.0
 """The time of a read, in s, that shows nothing."""
+LARGE_COLUMNS, LARGE_ROWS = 100, 30
+"""The least size of a terminal that shows all columns and all brokers."""
 REDRAW_S = 1.0
 """The pause between two drawings of a longer read, in s."""
 
@@ -251,10 +253,18 @@ class Redrawn:
         self._begun = True
         size = shutil.get_terminal_size()
         parts, left_out = shortened(drawn, size.lines)
-        lines = fitted([*terminal_lines((now_text(), *parts), size.columns)], size.lines, left_out)
+        # CLEAR_LINE after the last column would erase the character there.
+        shown = terminal_lines((now_text(), *parts), max(2, size.columns - 1))
+        lines = fitted([*shown], size.lines, left_out)
         echo_drawn(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )
+
+
+def is_small() -> bool:
+    """Return True if the terminal is so small that the tables of `status_tables` should be."""
+    size = shutil.get_terminal_size()
+    return size.columns < LARGE_COLUMNS or size.lines < LARGE_ROWS
 
 
 def shortened(parts: Iterable[Part], rows: int) -> tuple[list[Part], int]:
