@@ -60,6 +60,10 @@ WITHOUT_A_BROKER = {
     "status": "status {at}",
 }
 """The commands that run after one of two brokers was killed, so that there is something to list."""
+WITHOUT_BROKERS = {
+    "status --bootstrap-controller": "status {at} --bootstrap-controller {controllers}",
+}
+"""The commands that run after all brokers were killed."""
 ON_A_LOG = {
     "chaos list": "chaos list",
     "dump-log": "dump-log --cluster-metadata-decoder --files {kafka}/00000000000000000000.log",
@@ -143,6 +147,7 @@ def seen() -> dict[str, list[Any]]:
         offsets.write_text(json.dumps({"partitions": [partition], "version": 1}))
         values = {
             "at": f"--bootstrap-server {cluster.bootstrap}",
+            "controllers": cluster.bootstrap_controllers,
             "kafka": str(KAFKA),
             "offsets": str(offsets),
         }
@@ -154,6 +159,9 @@ def seen() -> dict[str, list[Any]]:
         cluster.kill_broker(killed)
         cluster.wait_fenced(killed)
         for command, line in WITHOUT_A_BROKER.items():
+            found[command] = output(line.format(**values))
+        cluster.kill_broker(next(each for each in cluster.broker_ids if each != killed))
+        for command, line in WITHOUT_BROKERS.items():
             found[command] = output(line.format(**values))
     return found
 

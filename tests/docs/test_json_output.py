@@ -9,9 +9,16 @@ import pytest
 
 from quorate.cli.main import main
 from tests.docs import json_output
-from tests.docs.json_output import ELSEWHERE, ON_A_LOG, ON_A_WHOLE_CLUSTER, PAGE, WITHOUT_A_BROKER
+from tests.docs.json_output import (
+    ELSEWHERE,
+    ON_A_LOG,
+    ON_A_WHOLE_CLUSTER,
+    PAGE,
+    WITHOUT_A_BROKER,
+    WITHOUT_BROKERS,
+)
 
-SHOWN = {**ON_A_LOG, **ON_A_WHOLE_CLUSTER, **WITHOUT_A_BROKER}
+SHOWN = {**ON_A_LOG, **ON_A_WHOLE_CLUSTER, **WITHOUT_A_BROKER, **WITHOUT_BROKERS}
 
 
 def with_json(command: click.Command, context: click.Context, path: str) -> Iterator[str]:
