@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.terminal.safe_text import echo
 
 SHELLS = ("bash", "zsh", "fish")
@@ -13,7 +14,12 @@ VARIABLE = "_QUORATE_COMPLETE"
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument(
+    "shell",
+    type=click.Choice(SHELLS),
+    cls=DescribedArgument,
+    description="The shell that runs the script.",
+)
 def completion(shell: str) -> None:
     """Print the completion script for SHELL.
 

@@ -27,6 +27,7 @@ from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
@@ -91,8 +92,16 @@ def scenario_names(context: click.Context, argument: click.Parameter, incomplete
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+scenario_argument = click.argument(
+    "scenario",
+    cls=DescribedArgument,
+    description="A name of `quorate chaos list`, or a .toml file.",
+    shell_complete=scenario_names,
+)
+
+
 @chaos.command()
-@click.argument("scenario", shell_complete=scenario_names)
+@scenario_argument
 def describe(scenario: str) -> None:
     """Print the steps of SCENARIO, its bounds, and the checks of its verdict.
 
@@ -103,7 +112,7 @@ def describe(scenario: str) -> None:
 
 
 @chaos.command()
-@click.argument("scenario", shell_complete=scenario_names)
+@scenario_argument
 @click.option(
     "--dir",
     "directory",
@@ -255,7 +264,7 @@ def progress_file(progress: Path | None, directory: Path | None) -> ProgressFile
     """Return the file of --progress, the one in --dir, or None."""
     if progress is None and directory is not None:
         progress = ClusterDir(directory).chaos_progress
-    return None if progress is None else ProgressFile(progress, partial(click.echo, err=True))
+    return None if progress is None else ProgressFile(progress, partial(echo, err=True))
 
 
 def loaded(name: str) -> Scenario:

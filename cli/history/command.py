@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.history.explain import explain
 from quorate.cli.history.options import (
     damages,
@@ -114,7 +115,9 @@ def report(
 
 
 @history.command()
-@click.argument("query")
+@click.argument(
+    "query", cls=DescribedArgument, description="A SELECT or DESCRIBE statement of Spark SQL."
+)
 @directory_argument
 @of_topics_option
 @strict_option

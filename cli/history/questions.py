@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import Decorator, DescribedArgument
 from quorate.cli.history.options import (
     damages,
     permissive_option,
@@ -25,7 +26,7 @@ from quorate.cli.history.questions_text import (
     what_if_lines,
 )
 from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehearsal_options
-from quorate.cli.history.source import directory_argument, history_in
+from quorate.cli.history.source import DIRECTORY_OF_A_LOG, directory_argument, history_in
 from quorate.cli.history.text import shown_lines
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo, echo_drawn
@@ -38,10 +39,17 @@ MAX_PARTITIONS = 40
 """The most partitions that `whatif` prints, unless --limit says otherwise."""
 
 
+def point_argument(name: str, metavar: str, description: str) -> Decorator:
+    """Return a positional argument for a point of the history."""
+    return click.argument(
+        name, metavar=metavar, callback=point, cls=DescribedArgument, description=description
+    )
+
+
 @click.command()
 @directory_argument
-@click.argument("before", metavar="A", callback=point)
-@click.argument("after", metavar="B", callback=point)
+@point_argument("before", "A", "The first point: an offset, or a time.")
+@point_argument("after", "B", "The second point: an offset, or a time.")
 @permissive_option
 @format_option
 def diff(directory: Path, before: Point, after: Point, permissive: bool, output: str) -> None:
@@ -65,7 +73,12 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
 
 @click.command()
 @click.argument(
-    "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path), required=False
+    "directory",
+    metavar="DIR",
+    type=click.Path(exists=True, path_type=Path),
+    required=False,
+    cls=DescribedArgument,
+    description=DIRECTORY_OF_A_LOG,
 )
 @click.option(
     "--from",

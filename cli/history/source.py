@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.cluster_dir import read_cluster
 from quorate.quorum.analytics.archives.extracted import root_of
 from quorate.quorum.analytics.archives.unpacking import unpack
@@ -23,8 +24,16 @@ from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.protocol.varint import DecodeError
 
+DIRECTORY_OF_A_LOG = (
+    "The metadata log: the directory of `quorate up`, a node's log directory, its directory "
+    "__cluster_metadata-0, or an archive of one of them."
+)
 directory_argument = click.argument(
-    "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path)
+    "directory",
+    metavar="DIR",
+    type=click.Path(exists=True, path_type=Path),
+    cls=DescribedArgument,
+    description=DIRECTORY_OF_A_LOG,
 )
 ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_unpack_formats()))
 """The ends of the names of archives, such as .tar.gz and .zip."""

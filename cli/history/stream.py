@@ -10,6 +10,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.terminal.progress import waiting_until_closed
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.errors import AnalyticsError
@@ -26,7 +27,14 @@ NAME = "quorate history stream"
 
 
 @click.command()
-@click.argument("locations", metavar="DIR...", nargs=-1, required=True)
+@click.argument(
+    "locations",
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    cls=DescribedArgument,
+    description="Directories of nodes or of local clusters, patterns, or URLs such as s3://...",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

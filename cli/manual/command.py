@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.manual.description import Described, described
 from quorate.cli.manual.roff import man_page, page_name
 from quorate.cli.terminal.safe_text import echo
@@ -15,7 +16,13 @@ MAIN = "quorate"
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "directory",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    cls=DescribedArgument,
+    description="The directory of the pages. It is created if it does not exist.",
+)
 def man_pages(directory: Path) -> None:
     """Write a man page for each command into DIR.
 

@@ -29,7 +29,8 @@ class Paragraph:
 class Described:
     """One command.
 
-    `path` starts with "quorate". `options` are pairs: the names with the value, such as
+    `path` starts with "quorate". `arguments` are the positional ones with their help. `options` are
+    pairs: the names with the value, such as
     "--topic TEXT", and the help with the default. `examples` are whole command lines. `commands`
     are the names and the short help of the commands of a group; they are empty for any other
     command."""
@@ -37,6 +38,7 @@ class Described:
     path: str
     usage: str
     paragraphs: tuple[Paragraph, ...]
+    arguments: tuple[tuple[str, str], ...]
     options: tuple[tuple[str, str], ...]
     examples: tuple[str, ...]
     commands: tuple[tuple[str, str], ...]
@@ -52,16 +54,23 @@ def described(
 ) -> Iterator[Described]:
     """Yield the description of a command and, below it, of all its commands, without the hidden
     ones. `context` is the context of the command; None makes one for the main command."""
-    context = context or click.Context(command, info_name=path)
+    if context is None:
+        context = click.Context(command, info_name=path, **command.context_settings)
     inner = list(_commands(command, context))
     yield Described(
         path=path,
         usage=" ".join((path, *command.collect_usage_pieces(context))),
         paragraphs=tuple(paragraphs(command.help or "")),
+        arguments=tuple(
+            (each.make_metavar(context), getattr(each, "help", None) or "")
+            for each in command.get_params(context)
+            if isinstance(each, click.Argument)
+        ),
         options=tuple(
             record
             for each in command.get_params(context)
-            if (record := each.get_help_record(context)) is not None
+            if not isinstance(each, click.Argument)
+            and (record := each.get_help_record(context)) is not None
         ),
         examples=tuple(
             f"{path} {each}".rstrip() for each in EXAMPLES.get(path.partition(" ")[2], ())

@@ -31,6 +31,7 @@ def _lines(described: Described, others: Sequence[str], version: str) -> Iterato
         yield ".SH DESCRIPTION"
         for paragraph in described.paragraphs:
             yield from _paragraph(paragraph)
+    yield from _terms("ARGUMENTS", described.arguments)
     yield from _terms("OPTIONS", described.options)
     yield from _terms("COMMANDS", described.commands)
     if described.examples:

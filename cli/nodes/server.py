@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.described_argument import DescribedArgument
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
@@ -34,7 +35,12 @@ def level_override(level: str | None) -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument(
+    "file",
+    type=click.Path(exists=True, dir_okay=False),
+    cls=DescribedArgument,
+    description="The .properties file of the node.",
+)
 @override_option
 @log_level_option
 @click.option(

@@ -282,7 +282,7 @@ async def wait_ready(supervisor: Supervisor, readiness: Readiness, stop: asyncio
 
 def say(line: str) -> None:
     """Print a line to standard error."""
-    print(line, file=sys.stderr, flush=True)
+    echo(line, err=True)
 
 
 def supervise(

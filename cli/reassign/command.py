@@ -286,7 +286,7 @@ def execute(admin: Admin, arguments: Arguments) -> None:
         f"Successfully started partition reassignment{plural(plan)} for "
         f"{reassignments.joined(plan)}"
     )
-    log_dir_moves.start(admin, log_dirs, START_TIMEOUT_S, click.echo)
+    log_dir_moves.start(admin, log_dirs, START_TIMEOUT_S, echo)
 
 
 def verify(admin: Admin, arguments: Arguments) -> None:
@@ -361,7 +361,7 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
         echo("None of the specified partition reassignments are active.")
     log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
     is_broker = admin.endpoint_type == 1
-    if not (is_broker and log_dir_moves.cancel(admin, log_dirs, START_TIMEOUT_S, click.echo)):
+    if not (is_broker and log_dir_moves.cancel(admin, log_dirs, START_TIMEOUT_S, echo)):
         echo("None of the specified partition moves are active.", nl=False)
     if arguments.preserve_throttles or admin.endpoint_type != 1:
         echo()

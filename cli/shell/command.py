@@ -12,6 +12,7 @@ import click
 
 import quorate
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.shell.commands import Shell, ShellError, below
 from quorate.cli.shell.interactive import run_interactively
 from quorate.cli.shell.nodes import plain, root
@@ -39,7 +40,13 @@ from quorate.cli.terminal.safe_text import echo
     help="Show the keys of SCRAM credentials and the values of secret configs.",
 )
 @format_option
-@click.argument("command", nargs=-1, metavar="[COMMAND [TARGETS]...]")
+@click.argument(
+    "command",
+    nargs=-1,
+    metavar="[COMMAND [TARGETS]...]",
+    cls=DescribedArgument,
+    description="cat, find, ls or tree, and the paths or patterns of nodes.",
+)
 def metadata_shell(
     snapshot: Path, offset: int | None, show_secrets: bool, output: str, command: tuple[str, ...]
 ) -> None:

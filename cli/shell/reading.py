@@ -67,7 +67,10 @@ def parse_arguments(argument: Argument, words: Sequence[str]) -> list[str] | Non
 
 
 def completions(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
-    """Return the completions of `prefix` after `words`: commands or paths."""
+    """Return the completions of `prefix` after `words`: commands or paths.
+
+    A name that could control the terminal is left out, because the readline module prints
+    completions as they are."""
     if not words or words[0] == "man":
         return [f"{name} " for name in COMMANDS if name.startswith(prefix)]
     command = COMMANDS.get(words[0])
@@ -80,5 +83,5 @@ def completions(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
         for each in shell.find(start or ".")
         if not isinstance(each.node, str)
         for name in sorted(each.node)
-        if name.startswith(last)
+        if name.startswith(last) and name.isprintable()
     ]

@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.history.options import moment_ms
 from quorate.cli.history.source import history_in
 from quorate.cli.nodes.cluster_dir import ClusterDir
@@ -37,7 +38,12 @@ def state_changes() -> None:
 
 @state_changes.command()
 @click.argument(
-    "directory", metavar="[DIR]", required=False, type=click.Path(exists=True, path_type=Path)
+    "directory",
+    metavar="[DIR]",
+    required=False,
+    type=click.Path(exists=True, path_type=Path),
+    cls=DescribedArgument,
+    description="The directory of `quorate up`, or of a metadata log.",
 )
 @click.option(
     "--logs", help="Log files of nodes, separated by commas. [default: those of the nodes in DIR]"

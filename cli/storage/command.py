@@ -11,6 +11,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.server import load_config, override_option
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
@@ -30,6 +31,17 @@ config_option = click.option(
     type=click.Path(exists=True, dir_okay=False),
     help="The .properties file of the node.",
 )
+
+
+class ClusterId(click.types.StringParamType):
+    """The value of --cluster-id. The error of a command without it names the way to an id."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Return the sentence at the end of the error."""
+        return (
+            "All nodes of a cluster have the same id. "
+            "`quorate storage random-uuid` prints the id of a new cluster."
+        )
 
 
 @click.group(cls=SuggestingGroup)
@@ -91,7 +103,11 @@ def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
 @config_option
 @override_option
 @click.option(
-    "-t", "--cluster-id", required=True, help="The cluster id. `random-uuid` prints a new one."
+    "-t",
+    "--cluster-id",
+    required=True,
+    type=ClusterId(),
+    help="The cluster id. `random-uuid` prints a new one.",
 )
 @click.option(
     "-g",
@@ -204,7 +220,12 @@ def announce(config: NodeConfig, empty: Sequence[str], version: str, *, dynamic:
 
 
 @storage.command("verify")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.argument(
+    "directory",
+    type=click.Path(exists=True, file_okay=False),
+    cls=DescribedArgument,
+    description="The data directory of a stopped node, or the directory of one log in it.",
+)
 @click.option(
     "--repair",
     "repairing",

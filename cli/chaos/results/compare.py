@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.chaos.results.result import SCHEMA_VERSION
 from quorate.cli.client.errors import Refused
+from quorate.cli.described_argument import Decorator, DescribedArgument
 from quorate.cli.terminal.safe_text import echo
 
 TOLERANCE_SHARE = 0.25
@@ -50,9 +51,19 @@ class Difference:
     worse: bool
 
 
+def result_argument(name: str, description: str) -> Decorator:
+    """Return a positional argument for the file of a result."""
+    return click.argument(
+        name,
+        cls=DescribedArgument,
+        description=description,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    )
+
+
 @click.command()
-@click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("after", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@result_argument("before", "The result to compare with.")
+@result_argument("after", "The result that may be worse.")
 def compare(before: Path, after: Path) -> None:
     """Compare the JSON results BEFORE and AFTER. Did it get worse?
 

@@ -16,6 +16,7 @@ from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.timeline.timeline import Event
 from quorate.cli.chaos.workload.latencies import lines
 from quorate.cli.chaos.workload.ledger import Ledger
+from quorate.cli.terminal.safe_text import safe_text
 
 STATUS_PERIOD_S = 0.2
 CLEAR_LINE = "\r\x1b[K"
@@ -69,7 +70,7 @@ class View:
             return
         self.clear()
         try:
-            print(text, file=self.out, flush=True)
+            print(safe_text(text, self.out), file=self.out, flush=True)
         except OSError:  # the terminal or the reader of a pipe is gone; the verdict still counts
             self.out = None
 

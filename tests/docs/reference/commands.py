@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quorate.cli.main import main
 from quorate.cli.manual.description import Described, described
@@ -54,8 +54,15 @@ def _section(command: Described) -> Iterator[str]:
 
 
 def _options(command: Described) -> Iterator[str]:
+    if any(meaning for _, meaning in command.arguments):
+        yield "Arguments:\n"
+        yield from _terms(command.arguments)
     if command.options:
         yield "Options:\n"
-    for names, meaning in command.options:
+    yield from _terms(command.options)
+
+
+def _terms(terms: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for names, meaning in terms:
         yield f"- `{names}`" + (f": {text(meaning)}" if meaning else "")
     yield ""

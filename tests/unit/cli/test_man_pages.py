@@ -33,6 +33,21 @@ def test_every_command_has_a_page_and_no_hidden_one_has() -> None:
     assert {each.path.split()[1] for each in COMMANDS if " " in each.path} == set(named)
 
 
+def test_every_page_has_the_options_of_help() -> None:
+    for each in COMMANDS:
+        assert ("-h, --help", "Show this message and exit.") in each.options, each.path
+    assert r"\fB\-h, \-\-help\fR" in PAGES["quorate-topics.1"]
+
+
+def test_every_positional_argument_is_described() -> None:
+    for each in COMMANDS:
+        for name, description in each.arguments:
+            assert description.endswith("."), (each.path, name)
+            assert name in each.usage, (each.path, name)
+    page = PAGES["quorate-cluster-decommission.1"]
+    assert ".SH ARGUMENTS\n.TP\n\\fBID\\fR\nThe node.id of the broker.\n" in page
+
+
 def test_the_command_writes_the_pages(tmp_path: Path) -> None:
     directory = tmp_path / "share" / "man1"
     done = CliRunner().invoke(main, ["man-pages", str(directory)])
@@ -72,12 +87,13 @@ def test_groff_shows_lines_that_look_like_requests() -> None:
         path="quorate odd",
         usage="quorate odd",
         paragraphs=(Paragraph(".first \\fBword", False), Paragraph("'kept\n.lines", True)),
+        arguments=(("FILE", "'first"),),
         options=(("--odd", "'quoted' first"),),
         examples=(),
         commands=(),
     )
     shown = formatted(man_page(odd, [], "1.0"))
-    for each in (".first \\fBword", "'kept", ".lines", "'quoted' first"):
+    for each in ("'first", ".first \\fBword", "'kept", ".lines", "'quoted' first"):
         assert each in shown
 
 

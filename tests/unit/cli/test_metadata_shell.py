@@ -267,6 +267,11 @@ def test_completion() -> None:
     assert completions(at, ["cat"], "/nosuch/") == []
 
 
+def test_no_name_that_could_control_the_terminal_is_completed() -> None:
+    at = Shell({"a\x1b[2J": lambda: "text", "ab": lambda: "text"})
+    assert completions(at, ["cat"], "a") == ["ab "]
+
+
 @pytest.mark.timeout(60)
 def test_at_a_terminal() -> None:
     """The session has a line that Tab completes, a name of several columns, Ctrl-C, and Ctrl-D at

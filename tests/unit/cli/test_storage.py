@@ -196,6 +196,15 @@ def test_refusals_before_anything_is_made(
     assert not data.exists()
 
 
+def test_a_format_without_a_cluster_id_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    file = tmp_path / "node.properties"
+    file.touch()
+    result = run("format", "--config", str(file))
+    assert result.exit_code == 2
+    assert "Missing option '-t' / '--cluster-id'." in result.output
+    assert "`quorate storage random-uuid` prints the id of a new cluster" in result.output
+
+
 def test_a_random_uuid_is_a_cluster_id() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}\n", run("random-uuid").output)
 
