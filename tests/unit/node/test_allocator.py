@@ -65,6 +65,30 @@ def test_the_memory_of_large_blocks_goes_back_to_the_system() -> None:
     assert returned_mb("return_large_blocks()") > 150
 
 
+# Frames of produce and fetch, each freed before the next one comes.
+FRAMES = """
+from resource import RUSAGE_SELF, getrusage
+from quorate.quorum.node.allocator import return_large_blocks
+
+PREPARED
+for _ in range(50):
+    frame = bytearray(11 << 20)
+    del frame
+before = getrusage(RUSAGE_SELF).ru_minflt
+for _ in range(50):
+    frame = bytearray(11 << 20)
+    del frame
+print((getrusage(RUSAGE_SELF).ru_minflt - before) // 50)
+"""
+
+
+@pytest.mark.skipif(LIBRARY != "glibc", reason="other libraries have no such limit")
+def test_the_pages_of_a_frame_serve_the_next_one() -> None:
+    program = [sys.executable, "-c", FRAMES.replace("PREPARED", "return_large_blocks()")]
+    faults = int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
+    assert faults < 10, f"{faults} page faults for each frame"
+
+
 def returned_mb(prepared: str) -> int:
     program = [sys.executable, "-c", KEPT.replace("PREPARED", prepared)]
     return int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
