@@ -30,6 +30,12 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests with Spark first. Their files take longest, and `make test` gives each process
+    one file after another: a long file at the end would keep only one process busy."""
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for outcome in ("passed", "failed"):
         for report in terminalreporter.getreports(outcome):
