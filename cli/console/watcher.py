@@ -68,7 +68,7 @@ class Watcher:
         """`known` has the controllers of --bootstrap-controller."""
         self._settings = settings
         self._changed = changed
-        self._admin = Admin(settings)
+        self._admin = impatient_admin(settings)
         self._explanations = Explanations()
         self._elections = UncleanElections()
         self._controllers = KnownControllers(known)
@@ -118,10 +118,11 @@ class Watcher:
     def read_once(self) -> None:
         """Read the cluster, and then the views if they are due, and publish what has changed after
         each of both. An error is published, not raised."""
-        begun_s = self._now_s()
+        begun_s, was_outage = self._now_s(), bool(self.current.error)
         found = self._read_cluster()
-        # A failed reading may have waited long, but the end of an outage must be seen soon.
-        self._rest_s = REST_S if found is None else rest_after(self._now_s() - begun_s)
+        # A reading may have waited long for a broker, but the end of an outage must be seen soon.
+        is_quick = found is None or was_outage
+        self._rest_s = REST_S if is_quick else rest_after(self._now_s() - begun_s)
         if found is not None and self._now_s() >= self._views_due_s:
             self._read_views(*found)
 
@@ -194,7 +195,13 @@ class Watcher:
         if servers != self._settings.servers:
             self._admin.close()
             self._settings = replace(self._settings, servers=servers)
-            self._admin = Admin(self._settings)
+            self._admin = impatient_admin(self._settings)
+
+
+def impatient_admin(settings: AdminSettings) -> Admin:
+    """Return a client that tries each address once if no broker answers. The controllers are asked
+    then, and the next reading follows soon."""
+    return Admin(replace(settings, impatient=True))
 
 
 def rest_after(took_s: float) -> float:

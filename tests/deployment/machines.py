@@ -72,8 +72,9 @@ class Machine:
         return f"127.0.0.1:{self._addresses.port(f'{self.name}.{DOMAIN}', '9092')}"
 
     @property
-    def _node_port(self) -> int:
-        return self._addresses.port(f"{self.name}.{DOMAIN}", NODE_PORTS[self.role])
+    def node_address(self) -> str:
+        """The address for other nodes, and for commands that ask a controller."""
+        return f"127.0.0.1:{self._addresses.port(f'{self.name}.{DOMAIN}', NODE_PORTS[self.role])}"
 
     def format(self) -> None:
         """Format the disk, as docs/deployment.md says."""
@@ -127,7 +128,7 @@ class Machine:
         return self.get("/readyz")
 
     def get(self, path: str) -> tuple[int, str]:
-        url = f"http://127.0.0.1:{self._node_port}{path}"
+        url = f"http://{self.node_address}{path}"
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 return answer.status, answer.read().decode()

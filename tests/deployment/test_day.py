@@ -1,7 +1,7 @@
 """A day of an operator, with machines that run the shipped systemd units (`make test-long`).
 
 Nodes are restarted, a controller dies and is replaced, one disk is wiped and one is full, a broker
-leaves for good, and the quorum is lost and comes back. After each event the operator reads the
+leaves for good, the quorum is lost, and all brokers die. After each event the operator reads the
 logs, `quorate status`, `/readyz`, `/metrics` and the console, and finds the sentences that the step
 asserts. Clients write with acks=all from morning to evening, and every acknowledged record is there
 at the end."""
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from quorate.cli.console.watcher import FROM_CONTROLLERS
 from tests.clients.cluster import wait_for
 from tests.deployment.machines import Machine, run, status
 from tests.deployment.rehearsed_cluster import Console, Day, replace_voter
@@ -26,6 +27,8 @@ pytestmark = [pytest.mark.long, pytest.mark.clients]
 TOPIC, PARTITIONS = "orders", 6
 PLACES = [(TOPIC, number) for number in range(PARTITIONS)]
 SMALL_DISK = "64m"
+NOT_REACHABLE = 3
+"""The exit status of a command that reached no node."""
 IMMEDIATELY_S = 10.0
 """An operator gets a status within this time, even on a loaded machine."""
 
@@ -61,11 +64,12 @@ def test_the_day(day: Day) -> None:
             a_disk_is_full(day, console)
             a_broker_leaves(day, console)
             the_quorum_is_lost(day, console)
+            all_brokers_are_down(day, console)
         wait_for(lambda: has_read_all(writer, reader), "every acknowledged record is read", 60.0)
     for place in PLACES:
         writer.history.check(place, enumerate(reader.read[place]))
     assert writer.history.acknowledged > 1_000
-    for each in day.machines:
+    for each in (*day.brokers, *day.controllers):  # a controller lets a broker stop quickly
         each.stop()
         assert "Traceback" not in each.journal()
 
@@ -250,6 +254,29 @@ def the_quorum_is_lost(day: Day, console: Console) -> None:
         each.wait_until_ready()
     wait_for(lambda: status(day.bootstrap)[0] == 0, "the status is good again")
     wait_for(lambda: not console.overview()["lost"], "the console, too")
+    day.wait_until_whole()
+
+
+def all_brokers_are_down(day: Day, console: Console) -> None:
+    """The status points to the controllers, which know the brokers. The console asks them itself,
+    and says why the rest of its page is old."""
+    for each in day.brokers:
+        each.kill()
+    code, text = status(day.bootstrap)
+    assert code == NOT_REACHABLE
+    assert "With --bootstrap-controller the command shows what the controllers know" in text
+    controllers = ",".join(each.node_address for each in day.controllers)
+    text = status(day.bootstrap, "--bootstrap-controller", controllers)[1]
+    assert "3 of 3 voters answer" in text, text
+    assert [f"Broker {each.node_id}: up" in text for each in day.brokers] == [False] * 3
+    assert all(f"Broker {each.node_id}: " in text for each in day.brokers)
+    shows(console, lambda seen: seen["fenced"] == 3 and "3 of 3 voters" in seen["quorum"])
+    assert FROM_CONTROLLERS in console.overview()["error"]
+    for each in day.brokers:
+        each.start()
+    for each in day.brokers:
+        each.wait_until_ready()
+    shows(console, lambda seen: not seen["error"] and seen["fenced"] == 0)
     day.wait_until_whole()
 
 

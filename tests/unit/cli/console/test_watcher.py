@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings
 from quorate.cli.console import watcher as watcher_module
 from quorate.cli.console.cluster_tables import NOT_KNOWN
@@ -23,9 +24,10 @@ from quorate.cli.console.watcher import (
     next_first,
     with_brokers,
 )
-from quorate.cli.status.cluster_status import Status, read_status
+from quorate.cli.status.cluster_status import Status, read_status, read_topics
 from quorate.cli.status.explanations import Explanations
 from quorate.cli.status.outage import ASK_CONTROLLERS, named_controllers
+from quorate.cli.topics.topic_view import TopicView
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
 
@@ -73,9 +75,7 @@ def test_the_console_goes_on_when_its_bootstrap_server_dies() -> None:
 def test_controllers_are_asked_if_no_broker_answers() -> None:
     with LocalCluster(controllers=3) as cluster:
         cluster.create_topic("orders", partitions=3, replication_factor=1)
-        settings = AdminSettings(
-            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
-        )
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
         watcher = Watcher(settings, lambda: None)
         watcher.read_once()
         assert watcher.current.error == ""
@@ -99,12 +99,34 @@ def test_controllers_are_asked_if_no_broker_answers() -> None:
         watcher.close()
 
 
+def test_the_first_reading_after_an_outage_is_followed_by_another_one_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It shows brokers that are about to come back, and may have taken long."""
+    real, fails = read_topics, [True, False, False]
+
+    def read(admin: Admin) -> list[TopicView]:
+        if fails.pop(0):
+            raise Refused("not now")
+        return real(admin)
+
+    monkeypatch.setattr(watcher_module, "read_topics", read)
+    with LocalCluster() as cluster:
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
+        watcher = Watcher(settings, lambda: None, itertools.count(0.0, 30.0).__next__)
+        rests = []
+        for _ in range(3):
+            watcher.read_once()
+            rests.append(watcher._rest_s)
+        watcher.close()
+    assert rests[:2] == [watcher_module.REST_S] * 2
+    assert rests[2] >= watcher_module.REST_FACTOR * 30
+
+
 def test_a_console_that_starts_in_the_outage_asks_the_given_controllers() -> None:
     with LocalCluster() as cluster:
         cluster.kill_broker(cluster.broker_ids[0])
-        settings = AdminSettings(
-            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
-        )
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
         blind = Watcher(settings, lambda: None)
         blind.read_once()
         assert blind.current.error.endswith(ASK_CONTROLLERS)
@@ -120,9 +142,7 @@ def test_a_console_that_starts_in_the_outage_asks_the_given_controllers() -> Non
 
 def test_the_controllers_of_another_cluster_are_not_shown() -> None:
     with LocalCluster() as cluster, LocalCluster() as other:
-        settings = AdminSettings(
-            servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0, impatient=True
-        )
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
         known = named_controllers(other.bootstrap_controllers)
         watcher = Watcher(settings, lambda: None, known=known)
         watcher.read_once()
