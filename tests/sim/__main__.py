@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--always", help="workloads that each seed has: moves,quotas")
     parser.add_argument("--threads", action="store_true", help="calls of disks take time")
     parser.add_argument("--damaged", action="store_true", help="disks lie and rot")
+    parser.add_argument("--crashes", action="store_true", help="at drawn calls of disks")
     parser.add_argument("--adversary", action="store_true", help="untrusted peers take part")
     parser.add_argument("--moves", help="of the adversaries, these only: c,n17")
     parser.add_argument("--no-shrink", action="store_true", help="of a seed that fails")
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         adversary=options.adversary,
         swarm_share=options.swarms,
         damaged=options.damaged,
+        crashes=options.crashes,
         threads=options.threads,
         always=options.always.split(",") if options.always else (),
         moves=None if options.moves is None else options.moves.split(","),

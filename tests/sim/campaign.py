@@ -18,7 +18,7 @@ from itertools import islice
 from multiprocessing import active_children, get_context
 
 from tests.sim.checks.verdicts import too_many_undecided
-from tests.sim.faults.nemesis import DAMAGE, EVERYTHING
+from tests.sim.faults.nemesis import CRASH, DAMAGE, EVERYTHING
 from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
 
 PER_WORKER = 2  # seeds that wait for each process
@@ -157,7 +157,7 @@ class Tally:
         enough."""
         if len(self.reports) < ALL_FAULTS:
             return
-        kinds = {*EVERYTHING, *DAMAGE}
+        kinds = {*EVERYTHING, *DAMAGE, CRASH}
         if not any(each.brokers for each in self.reports):
             kinds -= OF_BROKERS
         if not self.coverage["links of bytes"]:

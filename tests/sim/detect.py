@@ -47,8 +47,17 @@ WITHOUT_BROKERS = (
 brokers takes a tenth of the time."""
 UNTRUSTED = ("batch-payload", "plausible-epoch", "observer-led")
 """Safeguards for which a hostile client and a faulty node take part."""
-DAMAGED = ("checked-reads", "distrusted-log", "keys-of-an-unreadable-batch", "flushed-marker")
+DAMAGED = (
+    "checked-reads",
+    "distrusted-log",
+    "keys-of-an-unreadable-batch",
+    "flushed-marker",
+    "cleaner-checkpoint",
+)
 """Safeguards against disks that lie and rot."""
+CRASHED = ("lowered-recovery-point",)
+"""Safeguards of two disk calls that belong together, outside of the tables of the cleaner and of
+log directories. Processes crash at drawn disk calls in each seed."""
 NOT_SIMULATED = {
     "snapshot-verification": "the replacement reads snapshots in memory, which only the core has",
     "permissions-of-a-session": "no workload denies the reader of a fetch session",
@@ -70,6 +79,8 @@ NOT_SIMULATED = {
 """Safeguards that no seed exercises, with the reason."""
 ALWAYS = {compaction: ("compacted",), directories: ("moves",), quotas: ("quotas",)}
 """The workload that each seed has for the safeguards of a table."""
+ALWAYS_FOR = {"elr-leaders-min-isr": ("min isr",), "elr-cleared": ("min isr",)}
+"""The workload that each seed has for one safeguard."""
 SAVE_EVERY_S = 20.0
 """The CPU seconds between two saves of a search that is still running."""
 HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | message of the failure |"
@@ -100,13 +111,18 @@ def plan_of(ablation: Ablation) -> Plan:
     """Return a plan with brokers only where they matter, and with the workload that matters."""
     of_quorum = (*quorum.ABLATIONS, *lost_quorum.ABLATIONS)
     always = [works for table, works in ALWAYS.items() if ablation in table.ABLATIONS]
+    of_the_disk = (
+        any(ablation in table.ABLATIONS for table in (compaction, directories))
+        or ablation.name in CRASHED
+    )
     return Plan(
         controllers_only=ablation in of_quorum or ablation.name in WITHOUT_BROKERS,
         adversary=ablation.name in UNTRUSTED,
         faults_s=FAULTS_S,
         swarm_share=1.0,
-        always=always[0] if always else (),
+        always=ALWAYS_FOR.get(ablation.name) or (always[0] if always else ()),
         damaged=ablation.name in DAMAGED,
+        crashes=of_the_disk,
         threads=any(ablation in table.ABLATIONS for table in (compaction, directories)),
     )
 

@@ -20,11 +20,14 @@ from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.peer import FaultyNode
 from tests.sim.adversary.values import OWN_TOPICS
 from tests.sim.clients.progress import Progress
+from tests.sim.faults.crashes import SHARE as CRASHES_SHARE
+from tests.sim.faults.failed_directory import directory_fails
 from tests.sim.faults.faults import Fault
 from tests.sim.faults.lost_quorum import is_lost, lose_quorum
 from tests.sim.faults.nemesis import PROFILES, Nemesis, replay
 from tests.sim.faults.swarm import SHARE, Swarm, is_swarm, swarm_of
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
+from tests.sim.workloads.moves import Moves
 from tests.sim.workloads.table import workloads_of
 from tests.sim.workloads.workload import Workload
 from tests.sim.world.cluster import Shape, SimCluster
@@ -99,6 +102,8 @@ class Plan:
     """Calls of the disks' threads take time in each seed, not only in THREADS_SHARE of them."""
     damaged: bool = False
     """Disks lie and rot in each seed where they may."""
+    crashes: bool = False
+    """Processes crash at drawn calls of their disks in each seed, not only in some of them."""
     swarm_share: float = SHARE
     """The share of swarms among the seeds with workloads or with controllers only."""
 
@@ -122,6 +127,8 @@ class Plan:
             words.append("--threads")
         if self.damaged:
             words.append("--damaged")
+        if self.crashes:
+            words.append("--crashes")
         if self.swarm_share != SHARE:
             words.append(f"--swarms {self.swarm_share:g}")
         if self.faults_s != FAULTS_S:
@@ -293,6 +300,11 @@ def is_damaged(seed: int, plan: Plan) -> bool:
     return plan.damaged or Random(f"{seed}/damaged").random() < DAMAGED_SHARE
 
 
+def crashes_at_calls(seed: int, plan: Plan) -> bool:
+    """Return True if processes crash at drawn calls of their disks in a seed."""
+    return plan.crashes or Random(f"{seed}/crashes at calls").random() < CRASHES_SHARE
+
+
 async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     random = stage.cluster.random("profile")
     swarm = swarm_in(seed, plan)
@@ -309,7 +321,11 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
         nemesis = Nemesis(stage.cluster, stage.faults, profile, names)
-        works = [nemesis.run(end_s), *([nemesis.damage(end_s)] if is_damaged(seed, plan) else [])]
+        works = [nemesis.run(end_s)]
+        if is_damaged(seed, plan):
+            works.append(nemesis.damage(end_s))
+        if crashes_at_calls(seed, plan):
+            works.append(nemesis.crashes(end_s))
     else:
         works = [replay(stage.faults, stage.cluster, plan.schedule)]
     tasks = [stage.loop.create_task(work) for work in works]
@@ -335,6 +351,8 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.coverage["controllers that are brokers"] += len(stage.cluster.combined)
     stage.coverage["links of bytes"] += stage.cluster.shape.streams
     stage.coverage["disk calls that take time"] += stage.cluster.shape.disk_call_s > 0
+    if Moves in works_of(seed, plan):
+        await directory_fails(stage)
     stopping = stage.cluster.random("clean stop")
     if works_of(seed, plan) and stopping.randrange(0, STOPS_ONE_IN) == 0:
         await stage.stops_in_time(stopping.choice(stage.cluster.brokers))

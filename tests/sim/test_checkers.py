@@ -33,7 +33,7 @@ from tests.sim.checks.verdicts import FEWEST_HISTORIES, Verdicts, too_many_undec
 from tests.sim.checks.watermarks import Watermarks, hosted_by
 from tests.sim.clients.history import History, Promises
 from tests.sim.clients.progress import Progress
-from tests.sim.faults.nemesis import DAMAGE, EVERYTHING
+from tests.sim.faults.nemesis import CRASH, DAMAGE, EVERYTHING
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.scripts.staging import leader, settled, writes_some
 from tests.sim.seeds import SNAPSHOTS, Plan, run_seed
@@ -411,7 +411,7 @@ def test_a_campaign_in_which_the_clients_did_nothing() -> None:
     tally.effects.clear()
     tally.coverage["links of bytes"] = 1
     assert any("'bridge'" in each for each in tally.problems())
-    tally.effects.update([*EVERYTHING, *DAMAGE])
+    tally.effects.update([*EVERYTHING, *DAMAGE, CRASH])
     assert tally.problems() == []
     tally.effects["narrow"] = 0
     assert tally.problems() == [f"no fault 'narrow' of {tally.faults['narrow']} had an effect"]

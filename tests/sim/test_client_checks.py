@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.batch import HEADER_BYTES, build_batch
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
+from tests.sim.adversary.batches import sealed
 from tests.sim.checks.committed_log import Violation
 from tests.sim.checks.compacted_log import Keyed
-from tests.sim.clients.clients import Consumer, Position, Topic
+from tests.sim.clients.clients import Consumer, Position, Topic, begins_with_a_record
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.workloads.compacted import Compacted, Reader
 from tests.sim.workloads.fetch_sessions import FetchSession, FetchSessions
@@ -97,6 +98,16 @@ def test_a_consumer_reads_above_the_high_watermark(stage: Simulation) -> None:
     reader = consumer(stage, one_partition(records=one_record(3, b"v"), high_watermark=3))
     fails(stage, reader.poll(("data", 0)), "read 3 to 4, the high watermark is 3")
     assert reader.positions["data", 0] == Position()
+
+
+@pytest.mark.parametrize("payload", [b"\x01" * 40, b"\x80" * 40, b"\x7e" * 8, b""])
+def test_a_broker_stores_a_batch_without_records(stage: Simulation, payload: bytes) -> None:
+    stage.history.hostile_batches = True
+    batch = one_record(0, b"v")
+    assert begins_with_a_record(batch[HEADER_BYTES:])
+    found = sealed(batch[:HEADER_BYTES] + payload)
+    reader = consumer(stage, one_partition(records=found, high_watermark=1))
+    fails(stage, reader.poll(("data", 0)), "the batch at 0 holds no records")
 
 
 # -- fetch sessions ------------------------------------------------------------------------------

@@ -60,6 +60,12 @@ def test_a_replica_may_lack_what_is_below_its_start(log: CompactedLog) -> None:
     assert "the latest record of b'a', at 2, is missing" in log.missing([], 4, 2)
 
 
+def test_a_cleaned_log_has_one_record_of_each_key(log: CompactedLog) -> None:
+    assert log.left_over([1, 2, 3], 3) == ""
+    assert log.left_over([0, 1, 2, 3], 2) == "", "the later record is not cleaned yet"
+    assert "still has b'a' at 0 and at 2" in log.left_over([0, 1, 2, 3], 3)
+
+
 async def written_and_cleaned(stage: Simulation) -> Compacted:
     await settled(stage)
     work = await stage.begin(Compacted, PACE_S)

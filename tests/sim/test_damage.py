@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.checking.check_result import Kind
 from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import Verification, verify
+from tests.sim.checks.committed_log import Violation
 from tests.sim.faults.damage import backup_of
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.scripts.staging import DATA, healed, leader, settled, writes_some
@@ -225,3 +229,19 @@ def test_a_voter_lost_what_it_acknowledged() -> None:
 def test_a_brokers_metadata_is_damaged() -> None:
     with simulation("brokers_metadata_is_damaged", None) as stage:
         play(stage, brokers_metadata_is_damaged(stage))
+
+
+async def a_broker_stops_again(stage: Simulation) -> None:
+    await settled(stage)
+    broker, damage = stage.cluster.brokers[0], CorruptLog("/b4/data-0/0.log", 5, 1, "its CRC fails")
+    stage.faults.damage.met_once(broker, damage)
+    broker.power_losses += 1
+    stage.faults.damage.met_once(broker, damage)
+    stage.faults.damage.met_once(broker, damage)
+    await asyncio.sleep(0)
+
+
+def test_a_broker_stops_again_for_known_damage() -> None:
+    again = pytest.raises(Violation, match="stops again for known damage")
+    with simulation("a broker stops again", None) as stage, again:
+        play(stage, a_broker_stops_again(stage))

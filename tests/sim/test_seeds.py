@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import TOLD_AT_THE_END
 from tests.sim.campaign import Tally, campaign
-from tests.sim.faults.nemesis import DAMAGE, EVERYTHING, PROFILES
+from tests.sim.faults.nemesis import CRASH, DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
 from tests.sim.workloads.table import WORKLOADS
 from tests.sim.world.shape import Quorum
@@ -62,7 +62,7 @@ def test_fixed_seeds(record_property: Told) -> None:
     tally = checked(FIXED_SEEDS, Plan(workloads=False), record_property)
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
     assert set(tally.profiles) == kinds
-    assert set(tally.effects) == {*EVERYTHING, *DAMAGE}
+    assert set(tally.effects) == {*EVERYTHING, *DAMAGE, CRASH}
     assert tally.coverage["data lost beside other faults"] > len(FIXED_SEEDS) // 10
     for what in CHECKS:
         assert tally.checks[what] > len(FIXED_SEEDS), what
@@ -74,7 +74,7 @@ def test_fixed_seeds(record_property: Told) -> None:
 @pytest.mark.timeout(1200)
 def test_fixed_seeds_with_workloads(record_property: Told) -> None:
     tally = checked(WORKLOAD_SEEDS, Plan(), record_property)
-    assert set(tally.effects) == {*EVERYTHING, *DAMAGE}
+    assert set(tally.effects) == {*EVERYTHING, *DAMAGE, CRASH}
     for work in WORKLOADS:
         assert tally.coverage[f"workload {work.name_of}"] > 0, work
     for what in EFFECTS:

@@ -60,6 +60,22 @@ class CompactedLog(CommittedLog):
         if offset > self.latest.get(found.key, -1):
             self.latest[found.key] = offset
 
+    def left_over(self, offsets: Iterable[int], below: int) -> str:
+        """Return the fault of a replica that is cleaned up to `below` and has two records of a key
+        there, or "". `offsets` are those of its records, in order."""
+        last: dict[bytes, int] = {}
+        for offset in offsets:
+            found = self.records.get(offset)
+            if found is None or offset >= below:
+                continue
+            if found.key in last:
+                return (
+                    f"{self.name} is cleaned up to {below}, and still has {found.key!r} at "
+                    f"{last[found.key]} and at {offset}"
+                )
+            last[found.key] = offset
+        return ""
+
     def missing(self, offsets: Iterable[int], end: int, start: int = 0) -> str:
         """Return the fault of a replica that has records at `offsets` only, or "". It must have the
         latest record of each key from `start` to `end`, except for tombstones."""

@@ -63,6 +63,7 @@ from tests.sim.checks.watermarks import Watermarks
 from tests.sim.faults.cut_off import CutOff
 from tests.sim.faults.silence import Silence
 from tests.sim.world.cluster import Machine, Process, SimCluster
+from tests.sim.world.disk import PowerCut
 from tests.sim.world.seen import Seen, looks_of
 from tests.sim.world.shape import FAST
 from tests.sim.world.touched import Touched
@@ -287,12 +288,13 @@ class Invariants:
                     self._sweep_partition(machine, seen, hosted)
 
     def _sweep_readable(self, machine: Machine, process: Process) -> None:
-        """Sweep a process as far as its disk can be read. A disk that fails may raise OSError. The
-        sweep of the other processes must not depend on it."""
+        """Sweep a process as far as its disk can be read. A disk that fails may raise OSError, and
+        that of a process that ends in the middle of a call raises PowerCut. The sweep of the other
+        processes must not depend on it."""
         try:
             self._sweep_process(machine, process)
-        except OSError:
-            if not machine.may_fail:
+        except (OSError, PowerCut):
+            if not is_unreadable(machine):
                 raise
 
     def _look_at(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
@@ -300,6 +302,9 @@ class Invariants:
             self._sweep_partition(machine, seen, hosted)
         except Violation as violation:
             self._cluster.fail(violation)
+        except (OSError, PowerCut):
+            if not is_unreadable(machine):
+                raise
 
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
         partition, key = hosted.partition, hosted.key
@@ -357,6 +362,13 @@ class Invariants:
 
     def _look_at_disk(self, machine: Machine, process: Process) -> None:
         """Check the disk of a machine when a process starts or ends."""
+        try:
+            self._look_at_readable(machine, process)
+        except (OSError, PowerCut):
+            if not is_unreadable(machine):
+                raise
+
+    def _look_at_readable(self, machine: Machine, process: Process) -> None:
         if self._is_past(process):
             return
         if machine.is_broker:
@@ -397,6 +409,12 @@ class Invariants:
         found = self.votes.checks + self.logs.checks + self.watermarks.checks
         found += self.commits.checks + self.cut_off.checks + self.silence.checks
         return found + self.unclean.checks + self.progress.checks
+
+
+def is_unreadable(machine: Machine) -> bool:
+    """Return True if a part of the machine's disk fails, or its process is ending in the middle of
+    a call."""
+    return machine.may_fail or machine.disk.dead or bool(machine.disk.failed)
 
 
 def require(problem: str) -> None:

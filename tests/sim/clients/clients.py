@@ -14,7 +14,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batches.batch import BatchHeader, batches, build_batch, records_of
+from quorate.quorum.log.batches.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    batches,
+    build_batch,
+    records_of,
+)
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
@@ -423,4 +429,21 @@ class Consumer(Client):
         except CorruptBatch:
             if not self._history.hostile_batches:
                 raise
+            payload = data[at + HEADER_BYTES : at + header.size_bytes]
+            if not header.codec and not begins_with_a_record(payload):
+                raise Violation(
+                    f"{self.name}: the batch at {header.base_offset} holds no records"
+                ) from None
             return []
+
+
+def begins_with_a_record(payload: bytes) -> bool:
+    """Return True if the length of the first record fits into an uncompressed payload. A broker
+    stores no other batch, also from a hostile client."""
+    length = shift = at = 0
+    for byte in payload:
+        length |= (byte & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 0x80:
+            return length % 2 == 0 and 0 < length // 2 <= len(payload) - at
+    return False

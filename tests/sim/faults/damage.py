@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.files import checkpoints
-from quorate.quorum.log.files.errors import CorruptBatch, CorruptCheckpoint
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.files.names import LOG_SUFFIX, SEGMENT_SUFFIXES
+from tests.sim.checks.committed_log import Violation
 from tests.sim.faults.disk_faults import DISK_FAULTS, DISK_LIES
 from tests.sim.faults.effects import Effects
 from tests.sim.faults.limits import Limits
@@ -126,6 +127,9 @@ class Damage:
         self._effects = effects
         self._later = later
         self._stops: dict[str, int] = {}
+        self._met: dict[tuple[str, int, int, str], None] = {}
+        """The damage of partitions for which running brokers have stopped: the machine with the
+        numbers of its power losses and wipes, and the error."""
         cluster.found_damage = self._found
 
     def _bring_back(self, machine: Machine) -> None:
@@ -180,12 +184,22 @@ class Damage:
         if self._limits.is_scarred(machine):
             self._cluster.note(f"scars: {' '.join(machine.disk.scars())}")
 
-    def _found(self, machine: Machine) -> None:
+    def _found(self, machine: Machine, error: BaseException | None) -> None:
+        if isinstance(error, CorruptLog) and METADATA_TOPIC not in error.path:
+            self.met_once(machine, error)
         self._limits.lost_data(machine)
         stops = self._stops[machine.name] = self._stops.get(machine.name, 0) + 1
         if stops > 1:
             self._bring_back(machine)
         self._at(RESTART_S, self._start, machine)
+
+    def met_once(self, machine: Machine, damage: CorruptLog) -> None:
+        """Check that a broker does not stop twice for the same damage. The start after the first
+        time repairs it, or refuses the log."""
+        met = (machine.name, machine.power_losses, machine.wipes, str(damage))
+        if met in self._met:
+            self._cluster.fail(Violation(f"{machine.name} stops again for known damage: {damage}"))
+        self._met[met] = None
 
     def check_up(self, machine: Machine, backup: Backup) -> None:
         """Restore the log of a voter that lost the end of the records that it had acknowledged.

@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 
 from tests.sim.checks.electorate import Electorate
+from tests.sim.faults.crashes import Crashes
 from tests.sim.faults.damage import Damage
 from tests.sim.faults.disk_faults import DISK_FAULTS
 from tests.sim.faults.effects import Effects
@@ -56,6 +57,7 @@ class Faults:
         self.limits = Limits(cluster, electorate, lambda: self._undo.values())
         self.damage = Damage(cluster, self.limits, self.effects, self._undo_later)
         self.could_scar = self.damage.could_scar
+        crashes = Crashes(cluster, self.limits, self.damage, self.effects, self._restart)
         self._undo: dict[Undo, Fault] = {}
         self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "kill": self._kill,
@@ -71,6 +73,7 @@ class Faults:
             "slow_calls": self._slow_calls,
             **dict.fromkeys(DISK_FAULTS, self._bad_disk),
             **self.damage.kinds,
+            "crash_at_call": crashes.carry_out,
             "partition": partial(self._block, both_ways=True),
             "partition_one_way": partial(self._block, both_ways=False),
             "isolate": partial(self._block, both_ways=True),

@@ -43,6 +43,7 @@ BESIDE = (
     "full",
     "flip",
     "flip_data",
+    "crash_at_call",
     "lost_writes",
     "misdirected_writes",
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.sim.faults import crashes
 from tests.sim.faults.damage import durable_logs
 from tests.sim.faults.faults import Fault, Faults
 from tests.sim.world.cluster import SimCluster
@@ -60,6 +61,8 @@ EVERYTHING = {
 DAMAGE = ("flip_data", "lost_writes", "misdirected_writes", "sync_fails")
 """The kinds of damage that are drawn in addition to the others, in some seeds. A disk that lied is
 a danger for the rest of the run, so the limits keep other nodes from losing data meanwhile."""
+CRASH = "crash_at_call"
+"""The kind that is drawn in addition to the others, in some seeds (`crashes.py`)."""
 DAMAGE_PAUSE_S = 0.5
 DAMAGE_POLLS, DAMAGE_POLL_S = 150, 0.02
 PROFILES = (
@@ -138,6 +141,27 @@ class Nemesis:
             if loop.time() >= until_s:
                 return
             self._faults.carry_out(replace(fault, names=(name,), at_s=loop.time()))
+
+    async def crashes(self, until_s: float) -> None:
+        """Draw crashes at disk calls until `until_s`, one after the other."""
+        loop, random = self._cluster.loop, self._cluster.random("crashes")
+        while True:
+            await asyncio.sleep(random.expovariate(1 / crashes.PAUSE_S))
+            if loop.time() >= until_s:
+                return
+            fault = Fault(
+                kind=CRASH,
+                at_s=loop.time(),
+                lasts_s=random.uniform(self.profile.min_s, crashes.LONGEST_S),
+                names=(random.choice(self._brokers),),
+                values={
+                    "call": random.randrange(0, len(crashes.CALLS)),
+                    "later": random.choice(crashes.LATER),
+                    "power_loss": random.randrange(0, crashes.POWER_LOSS_ONE_IN) == 0,
+                },
+            )
+            self._faults.carry_out(fault)
+            await asyncio.sleep(fault.lasts_s)
 
     def _draw(self, kinds: Sequence[str], random: Random) -> Fault:
         return Fault(

@@ -228,7 +228,8 @@ class Compacted(Workload):
             )
 
     def _check_replicas(self) -> None:
-        """Each replica has the latest value of each key, up to its high watermark.
+        """Each replica has the latest value of each key, up to its high watermark, and no other
+        one as far as it is cleaned.
 
         Disks that have lied are left out, because reads of damaged bytes raise CorruptLog."""
         for machine in self.stage.cluster.brokers:
@@ -245,6 +246,10 @@ class Compacted(Workload):
                         found += [each.offset for each in records_of(data, at, header)]
                     offset = history.holds(machine.name, data, end)
                 problem = history.missing(found, end, hosted.log.start_offset)
+                require(not problem, f"{machine.name}: {problem}")
+                assert machine.process is not None and machine.process.broker is not None
+                cleaned = machine.process.broker.replicas.logs.cleaner_offset(hosted.name) or 0
+                problem = history.left_over(found, cleaned)
                 require(not problem, f"{machine.name}: {problem}")
                 self.stage.coverage["compacted replicas compared"] += 1
 

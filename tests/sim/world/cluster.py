@@ -57,6 +57,7 @@ __all__ = [
     "name_of",
 ]
 
+Found = Callable[["Machine", BaseException | None], None]
 CLOCK_BASE_MS = 1 << 20
 DAMAGE = (LogError, CorruptSnapshot)
 DISK_ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS)
@@ -130,7 +131,9 @@ class SimCluster:
             self.network.usual = distances(seed)
         self.network.identities = shape.identities
         self.started: list[Callable[[Machine, Process], None]] = []
-        self.found_damage: Callable[[Machine], None] = lambda machine: None
+        self.found_damage: Found = lambda machine, error: None
+        """Called with the error of a running node that met damage, or with None if it does not
+        start."""
         self.dying: list[Callable[[Machine, Process], None]] = []
         self.losing: list[Callable[[Machine], None]] = []
         """Callbacks, each called before a metadata directory is removed."""
@@ -253,7 +256,7 @@ class SimCluster:
             machine.disk.dead = True
             self.network.crash(host)
             if machine.scarred:
-                self.found_damage(machine)
+                self.found_damage(machine, None)
             return
         machine.process = process
         if machine.killed:
@@ -385,7 +388,7 @@ class SimCluster:
         elif machine.process is not None:
             self.note(f"{machine.name} stops itself: {error!r}")
             process = machine.process
-            self.loop.call_soon(lambda: self._gone(machine, process))
+            self.loop.call_soon(lambda: self._gone(machine, process, error))
 
     def _stops_unregistered(self, machine: Machine, process: Process) -> None:
         """End the process of a broker that was unregistered while it ran. Start the broker again
@@ -399,11 +402,11 @@ class SimCluster:
 
         self.loop.call_later(1.0, again)
 
-    def _gone(self, machine: Machine, process: Process) -> None:
+    def _gone(self, machine: Machine, process: Process, error: BaseException | None = None) -> None:
         if machine.process is process:
             self._end(machine, "failed")
             if machine.scarred:
-                self.found_damage(machine)
+                self.found_damage(machine, error)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception") or AssertionError(context["message"])

@@ -18,6 +18,9 @@ Faults:
   the page cache is lost.
 - `mend` restores the bytes that the disk should hold.
 - `die_at` ends the machine in the middle of its nth operation.
+- `dies_before` ends the machine before the operation of its choice.
+- `failed` has directories that are on a disk of their own, whose every operation fails. They stay
+  failed after a crash and a restart.
 - While `slow_calls` is set, the event loop runs between the calls of submitted work
   (`disk_thread.py`).
 
@@ -75,6 +78,8 @@ class SimDisk:
     ) -> None:
         self.calls = 0
         self.die_at: int | None = None
+        self.dies_before: Callable[[str, str], bool] = lambda operation, path: False
+        self.failed: dict[str, None] = {}
         self.slow_calls: Later | None = None
         self.usual_calls: Later | None = None  # the value of `slow_calls` without a fault
         self.overlaps = 0  # calls by the event loop while submitted work waited between two calls
@@ -119,7 +124,9 @@ class SimDisk:
         how = 0 if forgetful else self._random.randrange(0, 3)
         committed = (0, self._moment, self._random.randrange(0, self._moment + 1))[how]
         root = self._root.after_crash(Crash(self._random, committed, forgetful))
-        return SimDisk(self._random, later or self._later, root)
+        after = SimDisk(self._random, later or self._later, root)
+        after.failed = self.failed
+        return after
 
     def restart(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
         """Return the disk after its process has ended without a power loss. It has all written
@@ -129,6 +136,7 @@ class SimDisk:
         self._long_jobs.clear()
         after = SimDisk(self._random, later or self._later, self._root)
         after._moment = self._moment
+        after.failed = self.failed
         return after
 
     def flip(self, path: str, position: int, mask: int = 0x01) -> None:
@@ -206,6 +214,13 @@ class SimDisk:
                 half_done()
             self.dead = True
             raise PowerCut
+        if self.dies_before(operation, path):
+            self.dead = True
+            raise PowerCut
+        for each in self.failed:
+            if path == each or path.startswith(f"{each}/"):
+                self.hurt += 1
+                raise OSError(errno.EIO, errno.errorcode[errno.EIO], path)
         self.before(operation, path)
 
     # -- the seam --------------------------------------------------------------------------------
