@@ -102,6 +102,7 @@ long-processes: $(STAMP)
 	$(LONG) $(addprefix --ignore ,$(VIRTUAL_TIME))
 
 $(DOCS_STAMP): $(STAMP)
+	@echo "installing the tools of the documentation site into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 

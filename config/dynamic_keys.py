@@ -169,7 +169,7 @@ def why_not_settable(names: Iterable[str], *, one_broker: bool = True) -> str | 
         if reason is None and may_be_refused(name):
             reason = "it is a config of a security or plug-in feature that does not exist here"
         if reason is None and name not in DYNAMIC_KEYS:
-            reason = unknown(name, DYNAMIC_KEYS)
+            reason = unknown(name, {*DYNAMIC_KEYS, *NODE_KEYS})
         if reason is not None:
             end = "" if reason.endswith("?") else "."
             return f"Cannot set {name[:MAX_NAME]}, because it would have no effect: {reason}{end}"

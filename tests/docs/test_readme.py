@@ -116,6 +116,22 @@ def test_the_first_block(bash: Shell) -> None:
     run(bash, blocks(TOP)[0], "...\n...verdict  GOOD...\n...\n")
 
 
+@pytest.mark.parametrize("target", ["demo", "docs"])
+def test_make_says_what_it_installs_before_it_does(target: str, tmp_path: Path) -> None:
+    planned = subprocess.run(
+        ["make", "--dry-run", target, f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "-m pip install" in planned
+    before = ""
+    for line in planned.splitlines():
+        assert "-m pip install" not in line or "installing " in before, line
+        before = line
+
+
 def test_extras_are_quoted_wherever_pip_is_named() -> None:
     """Some shells expand the brackets of an extra."""
     files = subprocess.run(

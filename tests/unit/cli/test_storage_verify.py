@@ -14,10 +14,13 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.cli.nodes.node_process import run_to_end
 from quorate.cli.nodes.server import load_config
+from quorate.cli.storage import verify as verify_module
+from quorate.cli.terminal import progress
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
 from quorate.quorum.node.opening.data_directory import LOCK_FILE
+from quorate.quorum.offline.storage_verify import Verification
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.unit.log.batches import append
@@ -79,6 +82,25 @@ def test_a_formatted_directory_is_sound(data: Path) -> None:
     formatted(data, "broker")
     result = verify(data)
     assert (result.exit_code, result.output) == (0, f"{data}: 0 logs, 0 batches: sound\n")
+
+
+def test_a_check_that_takes_long_shows_its_progress(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(progress, "REDRAW_S", 0.001)
+    formatted(data, "broker")
+    real, shown = verify_module.check, ""
+
+    def slow(disk: OsDisk, path: str) -> Verification:
+        nonlocal shown
+        while not shown:
+            shown = capsys.readouterr().err
+        return real(disk, path)
+
+    monkeypatch.setattr(verify_module, "check", slow)
+    verify_module.run(str(data), repairing=False, file=None, output="text")
+    assert shown.startswith(f"verifying {data}: ")
 
 
 def test_kafkas_own_directory(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ def test_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reason = why_not_settable(("log.retention.mss",))
     assert reason is not None
     assert reason.endswith("Did you mean log.retention.ms?")
+    fixed = why_not_settable(("num.partition",))
+    assert fixed is not None
+    assert fixed.endswith("Did you mean num.partitions?"), "the next error says how to set it"
 
 
 def test_the_beginning_of_a_name() -> None:

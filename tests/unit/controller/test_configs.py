@@ -193,6 +193,27 @@ def test_a_stored_config_that_cannot_be_set_can_be_deleted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "key"),
+    [
+        (BROKER_RESOURCE, "", "max.connections"),
+        (BROKER_RESOURCE, "1", "max.connections"),
+        (TOPIC_RESOURCE, "t", "retention.ms"),
+    ],
+)
+def test_a_stored_config_that_cannot_be_set_blocks_no_other(kind: int, name: str, key: str) -> None:
+    driver = with_topic()
+    bad = ConfigRecord(resource_type=kind, resource_name=name, name="a.plugins.own", value="x")
+    driver.append([bad])
+    (changed,) = alter(driver, resource(kind, name, (key, SET, "1000")))
+    assert changed.error_code == ErrorCode.NONE, changed.error_message
+    stored = {"a.plugins.own": "x", key: "1000"}
+    assert driver.image.config(kind, name) == stored
+    (refused,) = alter(driver, resource(kind, name, (key, SET, "2000"), ("no.such", SET, "1")))
+    assert "no.such" in (refused.error_message or "")
+    assert driver.image.config(kind, name) == stored, "one request changes all or nothing"
+
+
+@pytest.mark.parametrize(
     ("resource_type", "name", "error"),
     [
         (TOPIC_RESOURCE, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
