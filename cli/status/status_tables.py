@@ -57,7 +57,12 @@ def status_tables(status: Status, *, every: bool = False, small: bool = False) -
         yield from rest(len(status.groups) - len(most))
     if found:
         rows = [problem_row(each, every=every) for each in found]
-        yield Table(title="Problems, the worst first", columns=PROBLEM_COLUMNS, rows=rows)
+        yield Table(
+            title="Problems, the worst first",
+            columns=PROBLEM_COLUMNS,
+            rows=rows,
+            optional=(BAR_OF_REPLICAS,),
+        )
         yield from rest(len(status.problems) - len(found))
     if status.unclean_elections:
         elections = status.unclean_elections
@@ -113,7 +118,8 @@ VOTERS = "Voters that answer"
 NODE_COLUMNS = ("Controller", "State", "Address", "Cause")
 BROKER_COLUMNS = ("Broker", "State", "Address", "Rack", "Cause")
 CAUSE_COLUMNS = ("Reason", "Partitions", "Cause")
-PROBLEM_COLUMNS = ("Partition", "State", "Leader", "In sync", "ISR", "Replicas", "Reason")
+BAR_OF_REPLICAS = "In sync"
+PROBLEM_COLUMNS = ("Partition", "State", "Leader", BAR_OF_REPLICAS, "ISR", "Replicas", "Reason")
 
 
 def shares(status: Status) -> list[tuple[Value, ...]]:

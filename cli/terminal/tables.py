@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 1_000
 """The most rows that are drawn, because rich measures every cell before it draws the first one."""
 BAR_WIDTH = 12
+SHORT, WRAPPED, GAP = 17, 12, 3
+"""The most characters of a cell that should not be wrapped, such as "under-replicated", the least
+width of other columns, and the characters between two columns."""
 BLOCKS, ASCII_BLOCKS = ("█", "░"), ("#", "-")
 """The characters of a bar for its full and its empty part."""
 
@@ -82,11 +85,13 @@ Value = str | int | float | Cell | Bar | None
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows under the names of their columns. A column of numbers is right-aligned, and a column of
-    None is left out. Without `columns` there is no head."""
+    None is left out. Without `columns` there is no head. The columns `optional` say nothing that
+    others do not say: they are left out if the table would be wider than the terminal."""
 
     rows: Sequence[Sequence[Value]]
     columns: Sequence[str] = ()
     title: str = ""
+    optional: Sequence[str] = ()
 
 
 Part = Table | Cell | str
@@ -122,14 +127,20 @@ def terminal_lines(parts: Iterable[Part], columns: int | None = None) -> Iterato
     blocks = BLOCKS if can_encode("".join(BLOCKS), sys.stdout) else ASCII_BLOCKS
     for part in parts:
         with console.capture() as captured:
-            drawn = drawn_table(part, blocks) if isinstance(part, Table) else text_of(part, blocks)
+            drawn = (
+                drawn_table(part, blocks, console.width)
+                if isinstance(part, Table)
+                else text_of(part, blocks)
+            )
             console.print(drawn, overflow="fold")
         yield from captured.get().splitlines()
 
 
-def drawn_table(table: Table, blocks: tuple[str, str]) -> RichTable:
-    """Return rich's table. Long cells are wrapped, so that nothing is cut off."""
+def drawn_table(table: Table, blocks: tuple[str, str], width: int) -> RichTable:
+    """Return rich's table. Long cells are wrapped, so that nothing is cut off. Short cells are
+    whole if all of them fit into `width` characters."""
     from rich.box import ASCII2, SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.table import Table as RichTable
 
     drawn = RichTable(
@@ -143,22 +154,55 @@ def drawn_table(table: Table, blocks: tuple[str, str]) -> RichTable:
     )
     names = table.columns or [""] * max((len(row) for row in table.rows), default=0)
     used = [
-        (name, cells)
+        Column(name, cells, max(map(cell_len, [name, *map(plain_text, cells)])))
         for name, *cells in zip(names, *table.rows, strict=True)
-        if not cells or any(each is not None for each in cells)
+        if any(each is not None for each in cells) or not cells
     ]
-    for name, cells in used:
+    if sum(each.least_width for each in used) > width:
+        used = [each for each in used if each.name not in table.optional]
+    whole = sum(each.least_width for each in used) <= width
+    for each in used:
         drawn.add_column(
-            printable(name),
+            printable(each.name),
             justify="right"
-            if all(isinstance(each, int | float | None) for each in cells)
+            if all(isinstance(cell, int | float | None) for cell in each.cells)
             else "left",
             overflow="fold",
-            no_wrap=any(isinstance(each, Bar) for each in cells),
+            no_wrap=each.has_bars or (whole and each.is_short),
         )
-    for row in zip(*(cells for _, cells in used), strict=True):
+    for row in zip(*(each.cells for each in used), strict=True):
         drawn.add_row(*(text_of(value, blocks) for value in row))
     return drawn
+
+
+class Column(NamedTuple):
+    """A column of a table. `width` is the length of its longest cell or of its name."""
+
+    name: str
+    cells: Sequence[Value]
+    width: int
+
+    @property
+    def has_bars(self) -> bool:
+        """Return True if the cells are bars, which cannot be wrapped."""
+        return any(isinstance(each, Bar) for each in self.cells)
+
+    @property
+    def is_short(self) -> bool:
+        """Return True if the cells should not be wrapped."""
+        return self.has_bars or self.width <= SHORT
+
+    @property
+    def least_width(self) -> int:
+        """Return the width that the column needs, with the gap, if only long cells are wrapped."""
+        return GAP + (self.width if self.is_short else min(self.width, WRAPPED))
+
+
+def plain_text(value: Value) -> str:
+    """Return the text of a cell without colours."""
+    if isinstance(value, Bar):
+        return f"{'#' * BAR_WIDTH} {value.done} of {value.total} {value.unit}".rstrip()
+    return value.text if isinstance(value, Cell) else "-" if value is None else str(value)
 
 
 def text_of(value: Value, blocks: tuple[str, str]) -> Text:

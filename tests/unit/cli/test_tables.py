@@ -142,6 +142,22 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     "\n".join(lines).encode("ascii")
 
 
+@pytest.mark.parametrize(
+    ("columns", "named", "whole"), [(90, True, True), (60, False, True), (24, False, False)]
+)
+def test_a_narrow_terminal_gets_whole_words_rather_than_optional_columns(
+    columns: int, named: bool, whole: bool
+) -> None:
+    row = ("a-topic-with-a-long-name-0", "under-replicated", Bar(1, 3), 4)
+    table = Table(
+        columns=("Partition", "State", "In sync", "Leader"), rows=[row], optional=("In sync",)
+    )
+    lines = drawn(table, columns=columns)
+    text = "\n".join(lines)
+    assert ("In sync" in text) == ("1 of 3" in text) == named
+    assert ("under-replicated" in text) == whole
+
+
 def test_a_column_without_a_value_is_left_out() -> None:
     lines = drawn(Table(columns=("Id", "Rack", "State"), rows=[(1, None, "up"), (2, None, "up")]))
     assert lines[0].split() == ["Id", "State"]
