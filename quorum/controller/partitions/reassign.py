@@ -16,8 +16,13 @@ from __future__ import annotations
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.partitions.elections import Election
 from quorate.quorum.controller.partitions.eligible_leaders import MinIsrs
-from quorate.quorum.controller.partitions.partition_change import Ids, Target, partition_change
-from quorate.quorum.controller.partitions.unclean_elections import UncleanElections
+from quorate.quorum.controller.partitions.partition_change import (
+    Ids,
+    Target,
+    leader_after,
+    partition_change,
+)
+from quorate.quorum.controller.partitions.unclean_elections import Strategy, UncleanElections
 from quorate.quorum.controller.state.context import Context
 from quorate.quorum.controller.state.decision_steps import STEP_RECORDS, DecisionSteps
 from quorate.quorum.controller.state.partition_index import PartitionKey
@@ -113,16 +118,20 @@ def reassign_one(
             ErrorCode.INVALID_REQUEST, f"{name}-{asked.partition_index} is named more than once."
         )
     check_room(len(records) + 1)
+    unclean = UncleanElections(context)
     if asked.replicas is None:
-        target, cause = cancelled(context, topic, asked, partition), Cause.REASSIGNMENT_CANCEL
+        target = cancelled(context, unclean, topic, asked, partition)
+        cause = Cause.REASSIGNMENT_CANCEL
     else:
         check_assignment(context, asked.replicas, None)
         if not resizable:
             check_same_size(partition, asked.replicas)
         target = started(partition, asked.replicas, MinIsrs(context).of(topic))
-        target.use_last_known = UncleanElections(context).last_known_may_lead(topic.name)
         cause = Cause.REASSIGNMENT_START
-    records[key] = partition_change(context.image, key, partition, target, context.is_active, cause)
+    target.use_last_known = unclean.last_known_may_lead(topic.name)
+    record = partition_change(context.image, key, partition, target, context.is_active, cause)
+    unclean.prepare(topic.name, key, leader_after(partition, record))
+    records[key] = record
 
 
 def found(context: Context, name: str, partition_id: int) -> tuple[Topic, Partition]:
@@ -183,13 +192,19 @@ def started(partition: Partition, replicas: Ids, min_isr: int | None) -> Target:
 
 
 def cancelled(
-    context: Context, topic: Topic, asked: ReassignablePartition, partition: Partition
+    context: Context,
+    unclean: UncleanElections,
+    topic: Topic,
+    asked: ReassignablePartition,
+    partition: Partition,
 ) -> Target:
     """Return the target state that a cancellation restores.
 
     If the ISR contains only replicas that were being added, the ELR may have others that can lead.
-    Without them only an unclean election can restore the partition. Raise RequestRefused if that is
-    not allowed or no reassignment is running.
+    Without them only an unclean election can restore the partition. With ELR the partition then
+    has no leader until the controller has asked the original replicas for the ends of their logs.
+    Without ELR an ISR cannot be empty, so the first active original replica leads immediately.
+    Raise RequestRefused if an unclean election is not allowed or no reassignment is running.
     """
     if not partition.reassigning:
         raise RequestRefused(
@@ -201,20 +216,30 @@ def cancelled(
     adding = frozenset(partition.adding)
     target.isr = tuple(each for each in partition.isr if each not in adding)
     target.adding = target.removing = ()
-    unclean = UncleanElections(context).allowed(topic.name, partition)
-    if unclean:
-        target.election = Election.UNCLEAN
     elr = () if min_isr is None else set(partition.elr) - adding
     if not target.isr and not elr:
-        if not unclean:
+        if not may_lose_records(unclean, topic, partition, target):
             raise RequestRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Unable to revert partition assignment for {topic.name}:{asked.partition_index} "
                 "because it would require an unclean leader election.",
             )
-        if min_isr is None and not any(map(context.is_active, target.replicas)):
-            target.isr = target.replicas[:1]
+        if min_isr is None:
+            target.election = Election.UNCLEAN
+            if not any(map(context.is_active, target.replicas)):
+                target.isr = target.replicas[:1]
     return target
+
+
+def may_lose_records(
+    unclean: UncleanElections, topic: Topic, partition: Partition, target: Target
+) -> bool:
+    """Return True if the topic allows an unclean election now, and also in the target state. There,
+    BALANCED needs a last known leader among the replicas that stay."""
+    if not unclean.allowed(topic.name, partition):
+        return False
+    balanced = unclean.strategy(topic.name) is Strategy.BALANCED
+    return not balanced or partition.last_known_elr[0] in target.replicas
 
 
 def list_partition_reassignments(

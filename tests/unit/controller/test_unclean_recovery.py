@@ -14,9 +14,11 @@ from quorate.quorum.controller.state.replica_log_queries import (
 )
 from quorate.quorum.metadata.causes import describe
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERING, PartitionChangeRecord
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.unit.controller.harness import SESSION_MS, Driver, uuid
 from tests.unit.controller.test_eligible_leaders import fence, restart, shrink, unfence
+from tests.unit.controller.test_reassign import reassign
 
 ENABLED = {"unclean.leader.election.enable": "true"}
 AGGRESSIVE = {"unclean.recovery.strategy": "aggressive"}
@@ -111,6 +113,46 @@ def test_without_any_answer_the_first_replica_leads() -> None:
     fence(driver, 1)
     assert driver.leader_and_isr("t") == (2, (2,))
     assert last_cause(driver) == "unclean-election"
+
+
+def reassigned_to_five(configs: dict[str, str]) -> Driver:
+    """Return a driver in which broker 5 is added to the replicas 1, 2 and 3, leads and is alone in
+    the ISR and the ELR. Brokers 2 and 3 are alive and lag."""
+    driver = Driver(elr=True)
+    driver.start(1, 2, 3, 5)
+    driver.create("t", (1, 2, 3), configs=configs)
+    assert reassign(driver, (5, 2, 3)) == (ErrorCode.NONE, None)
+    assert driver.propose_isr("t", (1, 5)).error == ErrorCode.NONE
+    restart(driver, 1, clean=False)
+    fence(driver, 1)
+    assert driver.leader_and_isr("t") == (5, (5,))
+    driver.logs = {2: (0, 100, 90), 3: (0, 120, 95)}
+    return driver
+
+
+def test_a_cancelled_reassignment_elects_the_longest_log() -> None:
+    driver = reassigned_to_five(ENABLED)
+    driver.answers_logs = False
+    assert reassign(driver, None) == (ErrorCode.NONE, None)
+    assert driver.partition("t").replicas == (2, 3, 1)
+    for asked in driver.asked:
+        assert driver.leader_and_isr("t")[0] == NO_LEADER
+        driver.answer_logs(asked)
+    assert [each.broker_id for each in driver.asked] == [2, 3]
+    assert driver.leader_and_isr("t") == (3, (3,))
+    assert driver.partition("t").leader_recovery_state == RECOVERING
+    assert last_cause(driver) == "unclean-election 120 120"
+
+
+def test_balanced_cancels_no_reassignment_whose_last_leader_was_added() -> None:
+    driver = reassigned_to_five(BALANCED)
+    driver.answers_logs = False
+    restart(driver, 5, clean=False)
+    unfence(driver, 5)
+    assert driver.leader_and_isr("t") == (NO_LEADER, ())
+    assert driver.partition("t").last_known_elr == (5,)
+    assert reassign(driver, None)[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert driver.partition("t").reassigning
 
 
 def test_a_replica_that_returns_while_others_are_asked_is_asked_too() -> None:
