@@ -22,6 +22,7 @@ from quorate.quorum.protocol.headers import request_header
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quorate.quorum.protocol.varint import DecodeError, EncodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
+from quorate.quorum.seams import Address
 
 if TYPE_CHECKING:
     import ssl
@@ -74,7 +75,7 @@ class Connection:
         whether the node demands it. Raise ConnectionLost if that
         fails, and Refused if one end does not accept the other's certificate, protocol versions or
         cipher suites."""
-        self.address = f"{host}:{port}"
+        self.address = str(Address(host, port))
         self._place = host, port
         self._probe = probe if tls is None else None
         self._client_id = client_id

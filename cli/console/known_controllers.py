@@ -4,6 +4,8 @@ They are those of --bootstrap-controller. Without this option, the configs of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from quorate.cli.client.admin import Admin
@@ -18,8 +20,10 @@ from quorate.cli.status.outage import (
     configured_controllers,
     status_from_controllers,
 )
+from quorate.config.key import ConfigError
 from quorate.config.listeners import parse_servers
 
+Servers = tuple[tuple[str, int], ...]
 MAX_ASKED = 3
 """The most brokers whose configs are read."""
 
@@ -37,7 +41,9 @@ class KnownControllers:
         """Note the brokers of a status. Read the configs of a broker if this is the first status
         after the start or after an outage."""
         brokers = tuple(
-            Place(BROKER, *parse_servers("", [each.address])[0], each.id) for each in status.brokers
+            Place(BROKER, host, port, each.id)
+            for each in status.brokers
+            for host, port in servers_in([each.address])
         )
         self._known = replace(self._known, brokers=brokers)
         if self._is_outage and not self._are_given:
@@ -53,3 +59,13 @@ class KnownControllers:
         if not self._known.controllers:
             raise NotReachable(f"{failure}. {ASK_CONTROLLERS}")
         return status_from_controllers(admin, self._known, failure, explanations)
+
+
+def servers_in(addresses: Sequence[str]) -> Servers:
+    """Return (host, port) of each HOST:PORT, without those that no client can connect to. A broker
+    may have no address for this client."""
+    found: list[tuple[str, int]] = []
+    for each in addresses:
+        with suppress(ConfigError):
+            found += parse_servers("", [each])
+    return tuple(found)

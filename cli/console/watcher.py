@@ -19,7 +19,7 @@ import click
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
 from quorate.cli.console.cluster_tables import ClusterTables, tables_in_outage, tables_of
-from quorate.cli.console.known_controllers import KnownControllers
+from quorate.cli.console.known_controllers import KnownControllers, Servers, servers_in
 from quorate.cli.console.views.views import Views
 from quorate.cli.status.cluster_status import Status, read_status, read_topics
 from quorate.cli.status.explanations import Explanations
@@ -37,7 +37,6 @@ FROM_CONTROLLERS = (
 )
 MAX_SERVERS = 200
 """The most addresses of brokers that are remembered."""
-Servers = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +212,7 @@ def with_brokers(servers: Servers, addresses: list[str]) -> Servers:
     """Return the servers followed by those of `addresses` (HOST:PORT) that are not among them, with
     MAX_SERVERS at most."""
     found = dict.fromkeys(servers)
-    for address in addresses:
-        host, _, port = address.rpartition(":")
-        found.setdefault((host, int(port)))
+    found.update(dict.fromkeys(servers_in(addresses)))
     return tuple(found)[:MAX_SERVERS]
 
 

@@ -32,6 +32,7 @@ from quorate.cli.status.quorum_health import QuorumHealth, health_of
 from quorate.cli.status.unclean_elections import UncleanElection, UncleanElections, election_groups
 from quorate.cli.topics.topic_view import MIN_ISR, TopicView, describe, matching, topic_names
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.seams import Address
 
 MAX_SHOWN = 20
 """The most problems that the text lists, unless all are requested."""
@@ -221,7 +222,7 @@ def read_status(
     brokers = tuple(
         BrokerLine(
             id=broker.broker_id,
-            address=f"{broker.host}:{broker.port}",
+            address=str(Address(broker.host, broker.port)),
             state="fenced" if broker.is_fenced else "up",
             rack=broker.rack,
             certificate=certificates.get(broker.broker_id, ""),

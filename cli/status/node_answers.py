@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from quorate.cli.client.node_http import Answer, NodeHttp
+from quorate.quorum.seams import Address
 
 MAX_AT_ONCE = 16
 """The most nodes that are asked at the same time."""
@@ -31,8 +32,8 @@ class Place:
 
     @property
     def address(self) -> str:
-        """Return HOST:PORT."""
-        return f"{self.host}:{self.port}"
+        """Return HOST:PORT, with brackets around an IPv6 address."""
+        return str(Address(self.host, self.port))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

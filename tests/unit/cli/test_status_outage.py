@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -18,16 +19,18 @@ from click.testing import CliRunner
 from quorate.cli.client import node_http
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
+from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.main import main
 from quorate.cli.status import outage
 from quorate.cli.status.cluster_status import Selection, Status
 from quorate.cli.status.explanations import Explanations
-from quorate.cli.status.node_answers import Place
+from quorate.cli.status.node_answers import READY, NodeAnswer, Place
 from quorate.cli.status.outage import (
     BROKER,
     CONTROLLER,
     KnownNodes,
     configured_controllers,
+    listed_places,
     read_in_outages,
 )
 from quorate.cli.status.status_tables import status_tables
@@ -200,6 +203,20 @@ def described(voters: str) -> configs.DescribeConfigsResponse:
             ),
         )
     )
+
+
+def test_a_node_with_an_address_of_ipv6_is_asked_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(CONTROLLER, "::1", 9093, 1)
+    assert place.address == "[::1]:9093"
+    asked = []
+
+    def get(server: tuple[str, int], path: str) -> None:
+        asked.append((server, path))
+
+    http = SimpleNamespace(get=get)
+    answer = NodeAnswer(role=CONTROLLER, id=1, address=place.address, state=READY)
+    assert listed_places(cast(NodeHttp, http), [answer]) == []
+    assert asked == [(("::1", 9093), "/v1/targets")]
 
 
 def test_controllers_of_other_forms_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

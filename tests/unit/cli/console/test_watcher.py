@@ -36,6 +36,7 @@ def test_brokers_are_remembered_once_and_up_to_a_bound() -> None:
     servers = (("b1", 9092),)
     found = with_brokers(servers, ["b1:9092", "b2:9092"])
     assert found == (("b1", 9092), ("b2", 9092))
+    assert with_brokers(servers, ["[::1]:9092", ":-1"]) == (*servers, ("::1", 9092))
     many = with_brokers(servers, [f"b{number}:1" for number in range(2 * MAX_SERVERS)])
     assert len(many) == MAX_SERVERS
     assert many[0] == servers[0]
