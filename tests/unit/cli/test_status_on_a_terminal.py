@@ -79,7 +79,7 @@ class Screen:
 
 @pytest.mark.timeout(180)
 def test_the_worst_is_on_a_small_screen() -> None:
-    with LocalCluster(controllers=3, brokers=3) as cluster:
+    with LocalCluster(brokers=3) as cluster:
         cluster.create_topic("a-topic-with-a-long-name", partitions=30, replication_factor=3)
         command = ("status", "--watch", "--interval", "0.1")
         screen, watching = Screen(), Watching(*command, "--bootstrap-server", cluster.bootstrap)

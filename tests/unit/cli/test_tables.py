@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import redirect_stdout
 
@@ -156,6 +157,8 @@ def test_a_narrow_terminal_gets_whole_words_rather_than_optional_columns(
     text = "\n".join(lines)
     assert ("In sync" in text) == ("1 of 3" in text) == named
     assert ("under-replicated" in text) == whole
+    shown = Counter("".join(lines[2:]))
+    assert Counter("a-topic-with-a-long-name-0under-replicated4") <= shown, "nothing is cut off"
 
 
 def test_a_column_without_a_value_is_left_out() -> None:
