@@ -31,10 +31,14 @@ NEEDED = ("quorate.quorum.analytics.spark.rows", "quorate.quorum.analytics.spark
 CHOICE = "spark.pyspark.python"
 CHECKED = "spark.quorate.workers.checked"
 """The setting of the session that says that its workers were checked."""
+BROADCAST_TIMEOUT, LONG_S = "spark.sql.broadcastTimeout", 86_400
+"""The seconds for which a table waits for the time of the last record of each cluster, which needs
+all records. Spark's default of 300 is too short for a log of 100 million records on two cores."""
 
 
 def register(spark: SparkSession) -> None:
     """Register the data source `quorate.metadata` in the session, and allow its option `pushdown`.
+    If the session has no BROADCAST_TIMEOUT, set LONG_S.
 
     Raise WorkersLack if the Python workers cannot import this package."""
     from quorate.quorum.analytics.spark.source import PUSHDOWN, MetadataLogSource
@@ -43,6 +47,8 @@ def register(spark: SparkSession) -> None:
         check_workers(spark)
         spark.conf.set(CHECKED, "true")
     spark.conf.set(PUSHDOWN, "true")
+    if spark.conf.get(BROADCAST_TIMEOUT, None) is None:
+        spark.conf.set(BROADCAST_TIMEOUT, str(LONG_S))
     spark.dataSource.register(MetadataLogSource)
 
 

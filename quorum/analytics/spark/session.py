@@ -17,13 +17,20 @@ from quorate.quorum.analytics.spark.java import ensure_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+BYTES_PER_TASK = "spark.quorate.bytesPerTask"
+"""A setting of the sessions of this module: the bytes of the log that one task of a shuffle gets.
+
+Their rows take about seven times as much. A task with much more would sort them on the disk."""
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+MIN_PARTITIONS, MAX_PARTITIONS = 2, 2_000
 SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
+    SHUFFLE_PARTITIONS: str(MIN_PARTITIONS),
+    BYTES_PER_TASK: str(16 << 20),
     # Adaptive execution runs a job per stage, which costs more than it saves here.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -43,6 +50,18 @@ appender.stderr.layout.pattern = spark: %m%n
 
 Failures are raised as exceptions, and the log would repeat them at length.
 """
+
+
+def divide_shuffles(spark: SparkSession, log_bytes: int) -> None:
+    """Set the number of tasks of a shuffle for queries over logs of this size.
+
+    Do nothing in a session that `local_session` did not make. The user has configured it, or Spark
+    divides the shuffles itself."""
+    per_task = spark.conf.get(BYTES_PER_TASK, "")
+    if per_task:
+        wanted = -(-log_bytes // int(per_task))
+        partitions = min(max(wanted, MIN_PARTITIONS), MAX_PARTITIONS)
+        spark.conf.set(SHUFFLE_PARTITIONS, str(partitions))
 
 
 def start_java(settings: Mapping[str, Any], log: Path) -> None:

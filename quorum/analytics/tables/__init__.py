@@ -35,6 +35,7 @@ from quorate.quorum.analytics.spark.columns import COLUMNS
 from quorate.quorum.analytics.spark.options import TOPIC_IDS, TYPES
 from quorate.quorum.analytics.spark.planning import plan
 from quorate.quorum.analytics.spark.registration import register
+from quorate.quorum.analytics.spark.session import divide_shuffles
 from quorate.quorum.analytics.spark.source import NAME
 from quorate.quorum.analytics.tables.brokers import brokers
 from quorate.quorum.analytics.tables.causes import causes
@@ -120,7 +121,9 @@ class PlannedLog:
         register(spark)
         choice = Choice(locations=tuple(self._locations), include="base", strict=strict)
         planned = plan(spark, choice)
-        self._latest_ms = latest_times(decoded(planned) if planned else ())
+        slices = decoded(planned) if planned else []
+        divide_shuffles(spark, sum(piece.end - piece.start for piece in slices))
+        self._latest_ms = latest_times(slices)
         self._options = {
             "include": "base",
             "mode": "strict" if strict else "permissive",

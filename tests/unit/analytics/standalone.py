@@ -18,7 +18,7 @@ from quorate.quorum.analytics.spark.session import JAVA_OPTIONS
 
 SPARK_HOME = Path(pyspark.__file__).parent
 LOCALHOST = "127.0.0.1"
-START_S = 90.0
+START_S = 300.0
 JOB_S = 600.0
 TINY = {
     # Compiling a plan costs more than running it over a few hundred rows.

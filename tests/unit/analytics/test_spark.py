@@ -17,9 +17,11 @@ from quorate.quorum.analytics.log import chunks
 from quorate.quorum.analytics.log.errors import DamagedLog
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, files_named, passes_here
 from quorate.quorum.analytics.page.report import Summary, report
-from quorate.quorum.analytics.spark import planning
+from quorate.quorum.analytics.spark import planning, session
 from quorate.quorum.analytics.spark.planning import passes_in_tasks
-from quorate.quorum.analytics.tables import read_log, read_tables
+from quorate.quorum.analytics.spark.registration import BROADCAST_TIMEOUT, LONG_S, register
+from quorate.quorum.analytics.spark.session import BYTES_PER_TASK, SHUFFLE_PARTITIONS
+from quorate.quorum.analytics.tables import PlannedLog, read_log, read_tables
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership
 from quorate.quorum.analytics.tables.records import records
@@ -160,6 +162,42 @@ def test_tasks_make_the_first_pass_over_a_large_log(
     (expected,) = passes_here(segments, 2_000)
     assert (passed.end, passed.markers) == (expected.end, expected.markers)
     assert len(passed.borders) > 10
+
+
+def test_a_large_log_has_more_tasks_in_a_session_of_our_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks would sort all rows of a large log on the disk."""
+    log_bytes = LOG.stat().st_size
+    own = spark.conf.get(BYTES_PER_TASK)
+    assert own is not None
+
+    def tasks(bytes_per_task: str) -> str | None:
+        spark.conf.set(BYTES_PER_TASK, bytes_per_task)
+        try:
+            PlannedLog(spark, C1)
+            return spark.conf.get(SHUFFLE_PARTITIONS)
+        finally:
+            spark.conf.set(BYTES_PER_TASK, own)
+
+    assert tasks("1000") == str(-(-log_bytes // 1000))
+    assert tasks("") == str(-(-log_bytes // 1000)), "a session of a user stays as it is"
+    monkeypatch.setattr(session, "MAX_PARTITIONS", 5)
+    assert tasks("1000") == "5"
+    assert tasks(own) == "2"
+
+
+def test_a_table_waits_long_for_the_last_record_unless_the_user_chose_a_time(
+    spark: SparkSession,
+) -> None:
+    """A broadcast of the last times decodes the whole log."""
+    assert spark.conf.get(BROADCAST_TIMEOUT) == str(LONG_S)
+    spark.conf.set(BROADCAST_TIMEOUT, "7")
+    register(spark)
+    assert spark.conf.get(BROADCAST_TIMEOUT) == "7"
+    spark.conf.unset(BROADCAST_TIMEOUT)
+    register(spark)
+    assert spark.conf.get(BROADCAST_TIMEOUT) == str(LONG_S)
 
 
 @pytest.mark.skipif(not hasattr(datasource, "EqualTo"), reason="Spark pushes since 4.1")
