@@ -16,7 +16,7 @@ from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRe
 from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.checks.invariants import Violation
-from tests.sim.detect import Results, detect, innermost, relevant
+from tests.sim.detect import NEEDS, Results, detect, innermost, relevant
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.autocreated import AutoCreated
@@ -178,6 +178,14 @@ def test_a_removed_safeguard_is_detected() -> None:
     assert detect(ABLATIONS["flush-before-fetch"], seeds=0).row().count("not in 0") == 1
     assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["end-of-tokens"] not in relevant()
     assert ABLATIONS["snapshot-verification"] not in relevant()
+
+
+def test_seeds_that_cannot_exercise_a_safeguard_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(NEEDS, "flush-before-fetch", lambda seed, plan: False)
+    found = detect(ABLATIONS["flush-before-fetch"], seeds=9)
+    assert (found.seed, found.tried, found.cpu_s) == (None, 9, 0.0)
 
 
 def test_what_a_check_said_stands_alone() -> None:

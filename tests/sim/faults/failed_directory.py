@@ -44,7 +44,7 @@ LATEST_S = 0.03
 
 
 class Course(enum.Enum):
-    """What happens beside the failure."""
+    """The events beside the failure."""
 
     RUNS = "the broker continues"
     STARTS_AGAIN = "the broker starts without the directory"
@@ -64,7 +64,7 @@ class FailedDirectory:
         of partition 0, which the administrators reassign."""
 
     async def happens(self) -> None:
-        """Draw what happens beside the failure."""
+        """Draw the events beside the failure."""
         courses = [each for each in Course if each is not Course.ALONE or self._may_be_alone()]
         await self.takes(self._random.choice(courses))
 
