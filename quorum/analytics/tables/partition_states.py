@@ -7,7 +7,7 @@ leader epoch.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
@@ -46,23 +46,39 @@ def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
         none = f.when(whole, f.array().cast("array<int>"))
         changes = changes.withColumn(name, f.coalesce(name, none))
     now, named = up_to_now(*PARTITION), f.col("leader").isNotNull()
-    filled = (
-        changes.withColumn("generation", f.sum(whole.cast("int")).over(now))
-        .withColumn("named", named)
-        .withColumns({name: f.last(name, ignorenulls=True).over(now) for name in merged})
+    states = changes.withColumn("named", named).withColumns(
+        {name: f.last(name, ignorenulls=True).over(now) for name in merged}
     )
     if clears:
-        filled = _without_idle_clears(filled)
-    generation = up_to_now(*PARTITION, "generation")
-    later_leaders = f.sum((f.col("named") & ~whole).cast("int")).over(generation)
-    later_changes = f.sum((~whole).cast("int")).over(generation)
-    return filled.withColumns(
+        states = _without_idle_clears(states)
+    return _with_epochs(states)
+
+
+def _with_epochs(states: DataFrame) -> DataFrame:
+    """Replace the epochs of the records, which only whole ones have, by those of the states.
+
+    An epoch is that of the last whole record and the number of changes since. All windows have the
+    same keys, so that Spark sorts the rows once."""
+    now, whole = up_to_now(*PARTITION), f.col("type") == WHOLE
+    counted = states.withColumns(
         {
-            "leader_epoch": f.first("leader_epoch").over(generation) + later_leaders,
-            "partition_epoch": f.first("partition_epoch").over(generation) + later_changes,
-            "cause": f.coalesce("cause", f.lit(UNKNOWN)),
+            "leaders": f.sum((f.col("named") & ~whole).cast("int")).over(now),
+            "changes": f.sum((~whole).cast("int")).over(now),
+            "leader_epoch": f.last(f.when(whole, f.col("leader_epoch")), True).over(now),
+            "partition_epoch": f.last(f.when(whole, f.col("partition_epoch")), True).over(now),
         }
     )
+
+    def since(number: str) -> Column:
+        return f.col(number) - f.last(f.when(whole, f.col(number)), True).over(now)
+
+    return counted.withColumns(
+        {
+            "leader_epoch": f.col("leader_epoch") + since("leaders"),
+            "partition_epoch": f.col("partition_epoch") + since("changes"),
+            "cause": f.coalesce("cause", f.lit(UNKNOWN)),
+        }
+    ).drop("leaders", "changes")
 
 
 def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:

@@ -8,12 +8,11 @@ from pyspark.sql import functions as f
 from quorate.quorum.analytics.tables.events import (
     CLUSTER,
     PARTITION,
+    SEQUENCE,
     TOPIC,
     as_of,
-    in_order,
     instant,
     lifetimes,
-    up_to_now,
     with_topic,
 )
 from quorate.quorum.analytics.tables.partition_states import WHOLE, partition_states
@@ -89,16 +88,18 @@ def partitions(records: DataFrame) -> DataFrame:
     removed_time           timestamp
     removed_ms             bigint
     """
-    order = in_order(*PARTITION)
+    states = partition_states(records, clears=True)
+    order = f.struct(*SEQUENCE)
+    last = [name for name in states.columns if name not in PARTITION]
     rows = (
-        partition_states(records, clears=True)
-        .withColumn("created_offset", f.first("offset").over(order))
-        .withColumn("created_ms", f.first("timestamp_ms").over(order))
-        .withColumn(
-            "changes", f.sum((f.col("type") != WHOLE).cast("int")).over(up_to_now(*PARTITION))
+        states.groupBy(*PARTITION)
+        .agg(
+            f.min("offset").alias("created_offset"),
+            f.min_by("timestamp_ms", order).alias("created_ms"),
+            f.sum((f.col("type") != WHOLE).cast("int")).alias("changes"),
+            f.max_by(f.struct(*last), order).alias("last"),
         )
-        .withColumn("following", f.lead("offset").over(order))
-        .where(f.col("following").isNull())
+        .select(*PARTITION, "created_offset", "created_ms", "changes", "last.*")
     )
     return with_topic(rows, records).select(
         CLUSTER,
