@@ -72,11 +72,11 @@ from quorate.quorum.node.allocator import return_large_blocks
 
 PREPARED
 for _ in range(50):
-    frame = bytearray(11 << 20)
+    frame = bytearray(3 << 20)
     del frame
 before = getrusage(RUSAGE_SELF).ru_minflt
 for _ in range(50):
-    frame = bytearray(11 << 20)
+    frame = bytearray(3 << 20)
     del frame
 print((getrusage(RUSAGE_SELF).ru_minflt - before) // 50)
 """
