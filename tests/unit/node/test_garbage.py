@@ -58,7 +58,8 @@ def test_young_collections_freeze_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     kept = [[number] for number in range(100)]
     gc.collect(0)
     gc.collect(1)
-    assert gc.get_freeze_count() == frozen and kept
+    # Frozen objects may be freed meanwhile, so there may be fewer.
+    assert gc.get_freeze_count() <= frozen and kept
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 tracks every dict")
