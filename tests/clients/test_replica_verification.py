@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.golden.nodes import KAFKA
 from tests.kafka.tools import ended, missing
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
+TOOL_S = 60.0
 
 TOPIC = "compared"
 CRC_AT, CRC_FROM = 17, 21
@@ -124,11 +126,19 @@ def mismatch(damaged: Damaged) -> re.Pattern[str]:
 
 
 def first_line_about(command: list[str]) -> str:
-    """A partition; the tool has to be stopped."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            lines = map(undated, process.stdout)
-            return next(each.rstrip("\n") for each in lines if each.startswith("partition"))
-        finally:
-            process.kill()
+    """Return what the tool says of a partition. The tool does not end by itself.
+
+    Kafka's tool once fetched for four minutes without a line, so there are two attempts."""
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            limit = threading.Timer(TOOL_S, process.kill)
+            limit.start()
+            try:
+                for line in map(undated, process.stdout):
+                    if line.startswith("partition"):
+                        return line.rstrip("\n")
+            finally:
+                limit.cancel()
+                process.kill()
+    raise AssertionError(f"{command[0]} said nothing about a partition within {TOOL_S} s, twice")
