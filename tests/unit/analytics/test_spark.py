@@ -24,6 +24,7 @@ from quorate.quorum.analytics.spark.session import BYTES_PER_TASK, SHUFFLE_PARTI
 from quorate.quorum.analytics.tables import PlannedLog, read_log, read_tables
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership
+from quorate.quorum.analytics.tables.partition_states import partition_states
 from quorate.quorum.analytics.tables.records import records
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
@@ -54,6 +55,13 @@ def test_a_real_kafkas_history(spark: SparkSession, tmp_path: Path) -> None:
         for partition in partitions
     }
     assert "topic-12-1" in (tmp_path / "out.html").read_text()
+
+
+def test_the_states_of_partitions_are_sorted_once(spark: SparkSession) -> None:
+    """Each further sort would hold the rows of a large log again."""
+    states = partition_states(records(read_log(spark, C1)))
+    plan = states._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Sort [") == 1, plan
 
 
 def final_leaders(parquet: Path) -> dict[tuple[str, int], int]:
