@@ -137,7 +137,8 @@ class MetadataApplier:
             name = PartitionName(topic.name, partition_id)
             if not self._logs.is_unopened(name):
                 missing.append((name, topic.partitions[partition_id]))
-        warning = missing_logs_warning(missing, len(self._at_start), self._broker_id)
+        assigned = len(self._at_start)
+        warning = missing_logs_warning(missing, assigned, self._broker_id, self._logs.offline)
         if warning is not None:
             logger.warning("%s", warning, extra={"event": "logs-missing"})
 

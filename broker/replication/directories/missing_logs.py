@@ -1,7 +1,8 @@
 """The warning of a broker that starts without logs that the metadata assigns to it.
 
 Its disk may have been replaced or wiped. The broker copies these partitions from their leaders.
-Records of a partition without another replica are gone."""
+Records of a partition without another replica are gone. If a log directory is offline, the logs may
+be there, and the broker copies none of those (`replica_placement.py`)."""
 
 from __future__ import annotations
 
@@ -15,13 +16,19 @@ NAMED = 5
 
 
 def missing_logs_warning(
-    missing: Sequence[tuple[PartitionName, Partition]], assigned: int, broker_id: int
+    missing: Sequence[tuple[PartitionName, Partition]],
+    assigned: int,
+    broker_id: int,
+    offline: Sequence[str] = (),
 ) -> str | None:
     """Return the warning, or None if nothing is missing. `missing` are those of the `assigned`
-    partitions of this broker that had no log when it started, with their states in the image."""
+    partitions of this broker that had no log when it started, with their states in the image.
+    `offline` are the paths of the log directories that are offline."""
     if not missing:
         return None
     gone = [name for name, value in missing if value.replicas == (broker_id,)]
+    if offline:
+        return _warning_of_offline(missing, assigned, gone, offline)
     whole = len(missing) == assigned
     what = (
         f"none of the {assigned} partitions that the metadata assigns to this broker has a log on "
@@ -39,6 +46,30 @@ def missing_logs_warning(
         parts.append(
             f"{len(gone)} of them have no other replica (RF 1), so their records are gone unless "
             f"you stop this broker now and restore its disk: {_named(gone)}"
+        )
+    return ". ".join(parts)
+
+
+def _warning_of_offline(
+    missing: Sequence[tuple[PartitionName, Partition]],
+    assigned: int,
+    gone: Sequence[PartitionName],
+    offline: Sequence[str],
+) -> str:
+    what = (
+        f"{len(missing)} of the {assigned} partitions that the metadata assigns to this broker "
+        f"have no log in its online log directories: {_named([name for name, _ in missing])}"
+    )
+    where = (
+        f"Offline is {' and '.join(offline)}. A partition whose log may be there stays offline on "
+        "this broker until it is restarted with that directory. The broker copies the others from "
+        "their leaders"
+    )
+    parts = [what, where]
+    if gone:
+        parts.append(
+            f"{len(gone)} of them have no other replica (RF 1), so nothing else than such a "
+            f"directory may have their records: {_named(gone)}"
         )
     return ". ".join(parts)
 
