@@ -9,10 +9,14 @@ A text that a test records as TOLD_AT_THE_END (`record_property`) is printed in 
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.marks import MARKS, marks_of_file, may_match
 
 settings.register_profile("quorate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quorate")
@@ -30,9 +34,30 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip a file without a test that `-m` may select, unless it is an argument itself."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    if may_match(marks_of_file(collection_path), config.option.markexpr):
+        return None
+    arguments = (os.path.abspath(each.partition("::")[0]) for each in config.args)
+    return None if str(collection_path) in arguments else True
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with Spark first. Their files take longest, and `make test` gives each process
-    one file after another: a long file at the end would keep only one process busy."""
+    """Check that the text of each file shows the marks of its tests, because
+    `pytest_ignore_collect` relies on it. Then put the tests with Spark first. Their files take
+    longest, and `make test` gives each process one file after another: a long file at the end would
+    keep only one process busy."""
+    for item in items:
+        always, named = marks_of_file(item.path)
+        marks = MARKS.intersection(each.name for each in item.iter_markers())
+        if not always <= marks <= named:
+            raise pytest.UsageError(
+                f"{item.nodeid} has the marks {sorted(marks)}, but its text shows {sorted(named)}, "
+                f"and {sorted(always)} for all tests. See tests/marks.py."
+            )
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
