@@ -31,7 +31,9 @@ from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files.errors import CorruptBatch
 from tests.attacks.bombs import bombs
 
-LEVELS = {"gzip": [-1, 1, 9], "lz4": [1, 9, 17], "zstd": [-131072, -5, 3, 22], "snappy": [0]}
+LEVELS = {"gzip": [-1, 1, 9], "lz4": [1, 9, 17], "zstd": [-131072, -5, 3], "snappy": [0]}
+HIGHEST = Compression(Codec.ZSTD, 22)
+"""It takes memory for its largest window, and 0.4 s, for each batch."""
 TARGETS = [
     compression
     for name, levels in LEVELS.items()
@@ -55,6 +57,17 @@ records = st.lists(
 def test_the_records_and_the_header_stay(
     records: list[Record], codec: Codec, target: Compression
 ) -> None:
+    they_stay(records, codec, target)
+
+
+@given(records=records, codec=st.sampled_from(Codec))
+@settings(max_examples=5, deadline=None)
+def test_they_stay_at_the_highest_level(records: list[Record], codec: Codec) -> None:
+    assert Compression.of("zstd", {"zstd": 22}) == HIGHEST
+    they_stay(records, codec, HIGHEST)
+
+
+def they_stay(records: list[Record], codec: Codec, target: Compression) -> None:
     numbered = [each._replace(offset=offset) for offset, each in enumerate(records)]
     data = build_batch(
         numbered,
