@@ -13,17 +13,20 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TOLD_AT_THE_END
-from tests.sim.campaign import Tally, campaign
+from tests.sim.campaign import OF_BROKERS, Tally, campaign
 from tests.sim.faults.nemesis import CRASH, DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
 from tests.sim.workloads.table import WORKLOADS
 from tests.sim.world.shape import Quorum
 
-FIXED_SEEDS = (*range(1, 47), 53, 68)
-"""Links are narrow in the last two."""
+FIXED_SEEDS = (2, 10, 13, 14, 16, 17, 23, 28, 29, 31, 32, 33, 34, 40, 41, 44, 45, 53, 68)
+"""Each kind of fault has an effect in three of these seeds, but `full` and `narrow` in two. These
+seeds reach every state that MORE_SEEDS reach."""
+MORE_SEEDS = tuple(sorted({*range(1, 47)}.difference(FIXED_SEEDS)))
 WORKLOAD_SEEDS = (1, 2, 5, 6, 8, 10, 12, 13, 17, 22, 23, 24, 25, 26, 82)
 """In these seeds each workload and each kind of fault has an effect, most kinds in two seeds."""
-CONTROLLER_SEEDS = range(1, 81)
+CONTROLLER_SEEDS, MORE_CONTROLLER_SEEDS = (*range(3, 48), 86), (1, 2, *range(48, 81))
+"""The first reach every state that both reach. Each kind of fault has an effect in two of them."""
 LONG_SEEDS = [range(first, first + 100) for first in range(1_000, 2_000, 100)]
 """The seeds are split, so that the timeout of one part names its seeds."""
 DETERMINISM_SEED = 4
@@ -42,6 +45,7 @@ EFFECTS = (
     "quotas: changer was refused",
     "quotas: 192.0.2.1 was refused",
 )
+KINDS = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
 OTHER_PYTHONS = os.environ.get("QUORATE_PYTHONS", "python3.12:python3.13:python3.14").split(":")
 """Interpreters in which Quorate is installed, too."""
 ROOT = Path(__file__).parents[2]
@@ -60,8 +64,7 @@ def checked(seeds: Iterable[int], plan: Plan, told: Told) -> Tally:
 @pytest.mark.timeout(1200)
 def test_fixed_seeds(record_property: Told) -> None:
     tally = checked(FIXED_SEEDS, Plan(workloads=False), record_property)
-    kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
-    assert set(tally.profiles) == kinds
+    assert set(tally.profiles) == KINDS
     assert set(tally.effects) == {*EVERYTHING, *DAMAGE, CRASH}
     assert tally.coverage["data lost beside other faults"] > len(FIXED_SEEDS) // 10
     for what in CHECKS:
@@ -86,7 +89,23 @@ def test_fixed_seeds_with_workloads(record_property: Told) -> None:
 
 @pytest.mark.timeout(1200)
 def test_fixed_seeds_of_controllers_only(record_property: Told) -> None:
-    checked(CONTROLLER_SEEDS, Plan(controllers_only=True), record_property)
+    tally = checked(CONTROLLER_SEEDS, Plan(controllers_only=True), record_property)
+    assert set(tally.profiles) >= KINDS
+    assert set(tally.effects) >= {*EVERYTHING, *DAMAGE, CRASH} - OF_BROKERS
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("seeds", "plan"),
+    [
+        (MORE_SEEDS, Plan(workloads=False)),
+        (MORE_CONTROLLER_SEEDS, Plan(controllers_only=True)),
+    ],
+    ids=["brokers", "controllers only"],
+)
+def test_more_fixed_seeds(seeds: Iterable[int], plan: Plan, record_property: Told) -> None:
+    checked(seeds, plan, record_property)
 
 
 @pytest.mark.long
