@@ -52,11 +52,22 @@ def commands(block: str, directory: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    "heading", ["Query the history of a cluster", "Read your Kafka's metadata log"]
+    ("heading", "exported"),
+    [
+        ("Query the history of a cluster", ()),
+        ("Read your Kafka's metadata log", ("--table", "topics")),
+        pytest.param("Read your Kafka's metadata log", (), marks=pytest.mark.long),
+    ],
+    ids=["cluster", "kafka", "kafka, all tables"],
 )
 def test_the_blocks_run(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, heading: str
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    heading: str,
+    exported: tuple[str, ...],
 ) -> None:
+    """The default tests export one table, because the export of all tables takes long."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "local_session", lambda name: nullcontext(spark))
     monkeypatch.setattr(
@@ -71,7 +82,8 @@ def test_the_blocks_run(
         if "spark-submit" in block:
             continue  # needs a cluster of Spark's: test_standalone.py
         for arguments in commands(block, tmp_path):
-            done = CliRunner().invoke(main, arguments)
+            more = exported if "export" in arguments else ()
+            done = CliRunner().invoke(main, [*arguments, *more])
             assert done.exit_code == 0 and done.output, (arguments, done.output)
     for block in blocks(heading, "python"):
         exec(compile(block, "README.md", "exec"), {})
