@@ -21,12 +21,14 @@ from quorate.quorum.rpc.msgpack_elements import check_elements
 from quorate.quorum.seams import ProtocolError
 
 FRAME_BYTES = 32 << 20
-ARRAYS_100K = b"\xdd" + (100_000).to_bytes(4, "big")
-EMPTY_ARRAYS = (ARRAYS_100K + b"\x90" * 100_000) * (FRAME_BYTES // 100_005)
-FRAME_OF_EMPTY_ARRAYS = b"\xdc" + (FRAME_BYTES // 100_005).to_bytes(2, "big") + EMPTY_ARRAYS
-TOWER = ARRAYS_100K * 1000
-SHORT_STRINGS = ARRAYS_100K + b"\xa2ab" * 100_000
-NESTED_STRINGS = (ARRAYS_100K + b"\xa2ab" * 99_999) * 50
+HALF = MAX_FRAME_ELEMENTS // 2 + 1
+"""A frame may have one array of so many elements, but not two. The reader counts the first one."""
+ARRAY = b"\xdd" + HALF.to_bytes(4, "big")
+ARRAYS = FRAME_BYTES // (len(ARRAY) + HALF)
+FRAME_OF_EMPTY_ARRAYS = b"\xdc" + ARRAYS.to_bytes(2, "big") + (ARRAY + b"\x90" * HALF) * ARRAYS
+TOWER = ARRAY * 1000
+SHORT_STRINGS = ARRAY + b"\xa2ab" * HALF
+NESTED_STRINGS = (ARRAY + b"\xa2ab" * (HALF - 1)) * 25
 
 elements = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary(),
