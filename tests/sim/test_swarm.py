@@ -58,7 +58,9 @@ def test_a_cluster_with_distances_is_well() -> None:
         play(stage, a_client_with_quotas_is_far_away(stage))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [3, *(pytest.param(each, marks=pytest.mark.long) for each in (1, 2))]
+)
 def test_a_swarm_of_controllers_is_the_same_twice(seed: int) -> None:
     plan = Plan(controllers_only=True, swarm_share=1.0)
     assert run_seed(seed, plan).trace_hash == run_seed(seed, plan).trace_hash
