@@ -68,6 +68,7 @@ QUORUM_ORDER = (
         "clipped",
         "principal",
         "state_in_doubt",
+        "unfrozen",
         "open_files",
         "directory_ids",
         "log_limit",

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, cast
 from quorate.quorum.node_message_bounds import Bytes, Items, Range
 from quorate.quorum.seams import ProtocolError
 from quorate.quorum.shapes import Shape, Type, shape_of
+from quorate.quorum.unfrozen import unfrozen
 
 Row = Sequence[Any]
 MAX_UTF8 = 4  # the most bytes of one character
@@ -58,16 +59,14 @@ def _reader(shape: Shape, head: int = 0) -> Callable[[Row], Any]:
 def _construction(cls: type, fields: list[str], names: dict[str, Any]) -> list[str]:
     """Return the statements that make the message from the variables v0, v1, ...
 
-    They fill the slots directly, because the `__init__` of a frozen dataclass takes nearly three
-    times as long. A class without slots, or with a `__post_init__`, is called instead."""
+    They assign the fields (`unfrozen.py`). A class without slots, or with a `__post_init__`, is
+    called instead."""
     if cls.__dictoffset__ or hasattr(cls, "__post_init__"):
         arguments = ", ".join(f"{name}=v{i}" for i, name in enumerate(fields))
         return [f"    return cls({arguments})"]
-    names["new"] = object.__new__
-    lines = ["    m = new(cls)"]
-    for i, name in enumerate(fields):
-        lines += [f"    {_named(names, getattr(cls, name).__set__)}(m, v{i})"]
-    return [*lines, "    return m"]
+    names["unfrozen"] = unfrozen(cls)
+    values = [f"    m.{name} = v{i}" for i, name in enumerate(fields)]
+    return ["    m = unfrozen()", *values, "    m.__class__ = cls", "    return m"]
 
 
 def _fields_written(shape: Shape, expression: str) -> list[str]:
