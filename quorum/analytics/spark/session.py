@@ -31,6 +31,11 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.memory": "1536m",
     SHUFFLE_PARTITIONS: str(MIN_PARTITIONS),
     BYTES_PER_TASK: str(16 << 20),
+    # Each sort and each window of a task holds a page or more. Spark would choose pages of 32 MB,
+    # and tables with many windows need more of these than there are.
+    "spark.buffer.pageSize": "4m",
+    # Each file of spilled rows that is read takes 1 MB of memory, and with read-ahead 3 MB.
+    "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
     # Adaptive execution runs a job per stage, which costs more than it saves here.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",

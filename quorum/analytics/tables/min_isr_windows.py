@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
@@ -53,34 +53,29 @@ def min_isr_windows(records: DataFrame) -> DataFrame:
     cause         string     the cause of its beginning
     end_cause     string     null while it lasts
     """
-    windows = _windows(_measured(_states(records), records))
+    windows = _ended(_runs(_states(records)).where("fails"), records)
     kind = f.when(f.col("ever_offline") & f.col("ever_below"), "both").otherwise(
         f.when(f.col("ever_offline"), "offline").otherwise("below_min")
     )
-    names = lifetimes(records).select(*TOPIC, "topic")
-    return (
-        windows.where("fails")
-        .join(names, list(TOPIC), "left")
-        .select(
-            CLUSTER,
-            "topic",
-            "topic_id",
-            f.col("partition_id").alias("partition"),
-            kind.alias("kind"),
-            "start_offset",
-            instant("start_ms").alias("start_time"),
-            "start_ms",
-            "end_offset",
-            instant("end_ms").alias("end_time"),
-            "end_ms",
-            "duration_ms",
-            "offline_ms",
-            "smallest_isr",
-            "min_isr",
-            "began",
-            "cause",
-            "end_cause",
-        )
+    return windows.select(
+        CLUSTER,
+        "topic",
+        "topic_id",
+        f.col("partition_id").alias("partition"),
+        kind.alias("kind"),
+        "start_offset",
+        instant("start_ms").alias("start_time"),
+        "start_ms",
+        "end_offset",
+        instant("end_ms").alias("end_time"),
+        "end_ms",
+        "duration_ms",
+        "offline_ms",
+        "smallest_isr",
+        "min_isr",
+        "began",
+        "cause",
+        "end_cause",
     )
 
 
@@ -111,15 +106,24 @@ def _states(records: DataFrame) -> DataFrame:
     )
 
 
-def _windows(states: DataFrame) -> DataFrame:
-    """Return one row per run of states in which `fails` is equal."""
+def _runs(states: DataFrame) -> DataFrame:
+    """Return one row per run of states in which `fails` is equal.
+
+    Its end is the beginning of the next run, or null. `duration_ms` and `offline_ms` lack the last
+    state of a partition, which began at `last_ms`. All windows have the same keys, so that Spark
+    sorts the states once. No join comes before them, because it would sort the states again."""
     order = in_order(*PARTITION)
     turns = f.coalesce(f.lag("fails").over(order) != f.col("fails"), f.lit(True))
     numbered = (
-        states.withColumn("before", f.lag("offset").over(order))
+        states.withColumn("next_offset", f.lead("offset").over(order))
+        .withColumn("next_ms", f.lead("timestamp_ms").over(order))
+        .withColumn("next_cause", f.lead("cause").over(order))
+        .withColumn("before", f.lag("offset").over(order))
         .withColumn("began", began("before"))
         .withColumn("turn", f.sum(turns.cast("int")).over(up_to_now(*PARTITION)))
+        .withColumn("lasted_ms", f.greatest(f.col("next_ms") - f.col("timestamp_ms"), f.lit(0)))
     )
+    lasts = f.col("next_offset").isNull()
     return numbered.groupBy(*PARTITION, "turn").agg(
         f.first("fails").alias("fails"),
         *(
@@ -142,28 +146,33 @@ def _windows(states: DataFrame) -> DataFrame:
         ),
         f.sum("lasted_ms").alias("duration_ms"),
         f.sum(f.when(f.col("offline"), f.col("lasted_ms")).otherwise(0)).alias("offline_ms"),
+        f.max(f.when(lasts, f.col("timestamp_ms"))).alias("last_ms"),
+        f.bool_or(lasts & f.col("offline")).alias("last_offline"),
         f.min("size").alias("smallest_isr"),
         f.bool_or("offline").alias("ever_offline"),
         f.bool_or(~f.col("offline")).alias("ever_below"),
     )
 
 
-def _measured(states: DataFrame, records: DataFrame) -> DataFrame:
-    """Add the next state's offset, time and cause, or those of the topic's removal, and the
-    duration of each state."""
-    order = in_order(*PARTITION)
-    removals = lifetimes(records).select(*TOPIC, "removed_offset", "removed_ms")
+def _ended(runs: DataFrame, records: DataFrame) -> DataFrame:
+    """Add the topic's name. End the last run of a partition at the removal of its topic, if there
+    is one, and add the duration of its last state."""
+    topics = lifetimes(records).select(*TOPIC, "topic", "removed_offset", "removed_ms")
     removed = f.when(f.col("removed_offset").isNotNull(), f.lit("removed"))
-    until = f.coalesce("next_ms", "as_of_ms")
+    until = f.coalesce("removed_ms", "as_of_ms")
+    rest = f.when(
+        f.col("last_ms").isNotNull(), f.greatest(until - f.col("last_ms"), f.lit(0))
+    ).otherwise(0)
     return (
-        states.join(removals, list(TOPIC), "left")
+        runs.join(topics, list(TOPIC), "left")
         .join(f.broadcast(as_of(records)), CLUSTER)
-        .withColumn("next_offset", _or(f.lead("offset").over(order), "removed_offset"))
-        .withColumn("next_ms", _or(f.lead("timestamp_ms").over(order), "removed_ms"))
-        .withColumn("next_cause", f.coalesce(f.lead("cause").over(order), removed))
-        .withColumn("lasted_ms", f.greatest(until - f.col("timestamp_ms"), f.lit(0)))
+        .withColumn("rest_ms", rest)
+        .withColumn("duration_ms", f.col("duration_ms") + f.col("rest_ms"))
+        .withColumn(
+            "offline_ms",
+            f.col("offline_ms") + f.when(f.col("last_offline"), f.col("rest_ms")).otherwise(0),
+        )
+        .withColumn("end_offset", f.coalesce("end_offset", "removed_offset"))
+        .withColumn("end_ms", f.coalesce("end_ms", "removed_ms"))
+        .withColumn("end_cause", f.coalesce("end_cause", removed))
     )
-
-
-def _or(value: Column, otherwise: str) -> Column:
-    return f.coalesce(value, f.col(otherwise))

@@ -24,6 +24,7 @@ from quorate.quorum.analytics.spark.session import BYTES_PER_TASK, SHUFFLE_PARTI
 from quorate.quorum.analytics.tables import PlannedLog, read_log, read_tables
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership
+from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
 from quorate.quorum.analytics.tables.partition_states import partition_states
 from quorate.quorum.analytics.tables.records import records
 from quorate.quorum.metadata.batches import metadata_batches
@@ -62,6 +63,15 @@ def test_the_states_of_partitions_are_sorted_once(spark: SparkSession) -> None:
     states = partition_states(records(read_log(spark, C1)))
     plan = states._jdf.queryExecution().executedPlan().toString()
     assert plan.count("Sort [") == 1, plan
+
+
+def test_no_join_comes_between_the_windows_of_min_isr_windows(spark: SparkSession) -> None:
+    """The states are sorted in the order of the log for `partition_states`, and again with the
+    changes of the setting. A join would sort them by topic, and the next window a third time."""
+    windows = min_isr_windows(records(read_log(spark, C1)))
+    plan = windows._jdf.queryExecution().executedPlan().toString()
+    sorts = [line for line in plan.splitlines() if "Sort [" in line and "partition_id" in line]
+    assert sum("offset" in line for line in sorts) == 2, plan
 
 
 def final_leaders(parquet: Path) -> dict[tuple[str, int], int]:
