@@ -12,18 +12,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import IO
 
+from crc32c import crc32c
+
 from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Found, refuse
 from quorate.quorum.analytics.log.files import name_of, opened
 from quorate.quorum.analytics.log.first_pass import FOREVER
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice
 from quorate.quorum.log.batches.batch import (
+    CRC_FROM,
+    HEADER,
     HEADER_BYTES,
+    MAGIC,
+    MIN_LENGTH,
     PREFIX_BYTES,
     BatchHeader,
-    checksum_is_valid,
-    read_header,
 )
-from quorate.quorum.log.files.errors import CorruptBatch
 
 READ_AHEAD_BYTES = 1 << 16
 """The minimum number of bytes that are read if a batch reaches beyond the bytes in memory."""
@@ -59,9 +62,9 @@ def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHea
                 found(_gap(piece, expected, header.base_offset))
             if position >= piece.end:
                 return
-            if header.base_offset + header.last_offset_delta >= piece.first_offset:
-                yield header, window.data, position - piece.start
             expected = header.next_offset
+            if expected > piece.first_offset:
+                yield header, window.data, position - piece.start
             position += PREFIX_BYTES + header.length
         ended = position is not None and piece.end_offset != FOREVER
         if ended and expected is not None and expected != piece.end_offset:
@@ -94,6 +97,7 @@ class _Window:
         self._piece = piece
         file.seek(piece.start)
         self.data = file.read(piece.end - piece.start)
+        self._view = memoryview(self.data)
         self._complete = False
 
     def batch_at(self, position: int) -> BatchHeader | None:
@@ -104,20 +108,23 @@ class _Window:
         first = position - self._piece.start
         if first + HEADER_BYTES > len(self.data):
             self._reach(position + HEADER_BYTES)
-        try:
-            header = read_header(self.data, first)
-        except CorruptBatch:
-            return None
-        if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
-            return None
-        size_bytes = header.size_bytes
-        if position + size_bytes > self._piece.size_bytes or size_bytes > MAX_BATCH_BYTES:
-            return None
-        if first + size_bytes > len(self.data):
-            self._reach(position + size_bytes)
-            if first + size_bytes > len(self.data):
+            if first + HEADER_BYTES > len(self.data):
                 return None
-        return header if checksum_is_valid(self.data, first, header) else None
+        # A log has many batches of few records, so that each call counts.
+        header = BatchHeader._make(HEADER.unpack_from(self.data, first))
+        records, length = header.record_count, header.length
+        if header.magic != MAGIC or length < MIN_LENGTH or length > MAX_BATCH_BYTES - PREFIX_BYTES:
+            return None
+        if records < 1 or header.last_offset_delta != records - 1:
+            return None
+        end = first + PREFIX_BYTES + length
+        if end > self._piece.size_bytes - self._piece.start:
+            return None
+        if end > len(self.data):
+            self._reach(end + self._piece.start)
+            if end > len(self.data):
+                return None
+        return header if crc32c(self._view[first + CRC_FROM : end]) == header.crc else None
 
     def next_batch(self, position: int, end: int) -> int | None:
         """Return the position of the first batch that begins in [position, end), or None."""
@@ -171,3 +178,4 @@ class _Window:
             more = self._file.read(max(missing, READ_AHEAD_BYTES))
             self._complete = len(more) < missing
             self.data += more
+            self._view = memoryview(self.data)

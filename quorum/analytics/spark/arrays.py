@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.spark.columns import Numbers
-from quorate.quorum.analytics.spark.vectors import Bytes, Ints, Mask, Spans
+from quorate.quorum.analytics.spark.vectors import DTYPES, Bytes, Ints, Mask, Spans
 from quorate.quorum.ids import Uuid, uuid_to_text
 
 UUID_BYTES = 16
@@ -80,9 +80,11 @@ def uuid_texts(data: Bytes, spans: Spans) -> pa.Array:
     them."""
     present = spans.length >= 0
     start = np.where(present, spans.start, 0)
-    index = start[:, None] + np.arange(UUID_BYTES)
+    halves = np.empty((len(start), 2), DTYPES["int64"])
+    for half in (0, 1):
+        halves[:, half] = data.numbers("int64", start + half * UUID_BYTES // 2)
     fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(UUID_BYTES), len(start), [None, pa.py_buffer(data.bytes[index])]
+        pa.binary(UUID_BYTES), len(start), [None, pa.py_buffer(halves)]
     )
     encoded = fixed.dictionary_encode()
     words = [uuid_to_text(Uuid(each)) for each in encoded.dictionary.to_pylist()]

@@ -1,7 +1,8 @@
 """The positions, offsets, timestamps and epochs of the records of many batches, as numpy arrays.
 
-A Python loop only follows the lengths from one record to the next. All other fields are read with
-numpy for all records in one step.
+The length of a record leads to the next one. One numpy step follows a record of each batch. When
+few batches have records left, a Python loop follows these. All other fields are read with numpy for
+all records in one step.
 
 A record is `regular` if it has a value and neither a key nor headers, as metadata records do. Other
 records are decoded one by one and kept in `special`, as are the records of control batches, of
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from quorate.quorum.analytics.spark.vectors import Bytes, Cursors, Ints, Mask
 from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
     CONTROL,
+    HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     PREFIX_BYTES,
@@ -33,6 +37,12 @@ SPECIAL = CODEC_MASK | CONTROL | LOG_APPEND_TIME
 """Attribute bits of batches that are decoded record by record."""
 MAX_TIME_DELTA_BYTES = 9
 """Maximum length of a timestamp delta that numpy reads. Longer ones are decoded one by one."""
+HEADERS = np.dtype(
+    [(name, f">{code}") for name, code in zip(BatchHeader._fields, HEADER.format[1:], strict=True)]
+)
+"""The header of a batch, as numpy reads it."""
+TOGETHER = 256
+"""The number of batches from which on a numpy step for all of them is faster than a loop."""
 
 
 @dataclass(slots=True)
@@ -85,10 +95,7 @@ def framed(batches: Sequence[Batch], buffer: bytes, found: Found) -> Iterator[Fr
     """Yield the records of the batches. Call `found` for each batch whose records cannot be
     read."""
     try:
-        framing = Framing()
-        for header, position in batches:
-            framing.add(header, buffer, position)
-        yield framing.take()
+        yield _framed(batches, buffer)
     except CorruptBatch as error:
         if len(batches) > 1:
             for each in batches:
@@ -99,55 +106,91 @@ def framed(batches: Sequence[Batch], buffer: bytes, found: Found) -> Iterator[Fr
         found(Damage(DAMAGED_BATCH, header.base_offset, header.next_offset, text))
 
 
-class Framing:
-    """Collects batches of one buffer, and then converts them to arrays.
+def _framed(batches: Sequence[Batch], buffer: bytes) -> Framed:
+    """Return the records of the batches, at least one.
 
-    The buffer may grow at its end between two calls of `add`. `take` may be called only once."""
+    Raise CorruptBatch if the records of a batch do not fill it exactly."""
+    data = Bytes(buffer)
+    position = np.array([at for _, at in batches], np.int64)
+    headers = data.structs(HEADERS, position)
+    counts = headers["record_count"].astype(np.int64)
+    batch_end = position + PREFIX_BYTES + headers["length"]
+    is_special = headers["attributes"] & SPECIAL != 0
+    decoded = {
+        index: list(records_of(buffer, batches[index][1], batches[index][0]))
+        for index in np.flatnonzero(is_special).tolist()
+    }
+    # A record has more than one byte. This bounds the memory for its row.
+    if (absurd := np.flatnonzero(~is_special & (counts > batch_end - position))).size:
+        _raise_corrupt(batches[absurd[0]], buffer)
+    first = np.cumsum(counts) - counts
+    start = np.repeat(position, counts)
+    usual = np.flatnonzero(~is_special)
+    follow = _Follow(data, buffer, start)
+    ends = follow.ends(position[usual] + HEADER_BYTES, counts[usual], first[usual])
+    if (wrong := np.flatnonzero(ends != batch_end[usual])).size:
+        _raise_corrupt(batches[usual[wrong[0]]], buffer)
+    end = np.append(start[1:], 0)
+    end[first + counts - 1] = batch_end
+    special = {
+        row: (record, batches[index][0].is_control)
+        for index, records in decoded.items()
+        for row, record in enumerate(records, int(first[index]))
+    }
+    return _read(data, buffer, start, end, headers, counts, special)
 
-    def __init__(self) -> None:
-        self._buffer = b""
-        self._starts: list[int] = []
-        self._batches: list[tuple[int, int, int, int, int]] = []
-        self._special: dict[int, tuple[Record, bool]] = {}
 
-    def __len__(self) -> int:
-        return len(self._starts)
+def _raise_corrupt(batch: Batch, buffer: bytes) -> NoReturn:
+    header, position = batch
+    for _ in records_of(buffer, position, header):
+        pass  # Decoding raises CorruptBatch with the reason.
+    raise CorruptBatch(f"the records of the batch at byte {position} do not fill it")
 
-    def add(self, header: BatchHeader, buffer: bytes, position: int) -> None:
-        """Add the batch at `position`. Raise CorruptBatch if its records do not fill the batch
-        exactly.
-        """
+
+class _Follow:
+    """Follows the lengths of the records of many batches, and stores the positions of the
+    records."""
+
+    def __init__(self, data: Bytes, buffer: bytes, into: Ints) -> None:
+        self._data = data
         self._buffer = buffer
-        first, end = len(self._starts), position + PREFIX_BYTES + header.length
-        if header.attributes & SPECIAL:
-            self._add_special(header, first, position)
-        elif self._follow(position + HEADER_BYTES, header.record_count) != end:
-            for _ in records_of(buffer, position, header):
-                pass  # Decoding raises CorruptBatch with the reason.
-            raise CorruptBatch(f"the records of the batch at byte {position} do not fill it")
-        self._batches.append(
-            (
-                len(self._starts) - first,
-                header.base_offset,
-                header.base_timestamp_ms,
-                header.leader_epoch,
-                end,
-            )
-        )
+        self._into = into
 
-    def _add_special(self, header: BatchHeader, first: int, position: int) -> None:
-        for row, record in enumerate(records_of(self._buffer, position, header), first):
-            self._special[row] = record, header.is_control
-            self._starts.append(position)
+    def ends(self, at: Ints, counts: Ints, first: Ints) -> Ints:
+        """Return the end of the last record of each batch, or -1 if a length is invalid.
 
-    def _follow(self, position: int, count: int) -> int:
-        """Follow the lengths of `count` records. Return the end of the last, or -1 if a length is
-        invalid.
-        """
-        buffer, append = self._buffer, self._starts.append
+        The first record of a batch begins at `at`. Its position is stored at the index `first`, and
+        those of the next records at the following indices."""
+        ends = np.full(len(at), -1, np.int64)
+        batch, done = np.arange(len(at)), 0
+        unusual: list[tuple[int, int, int]] = []
+        while len(batch) >= TOGETHER:
+            self._into[first[batch] + done] = at
+            cursors = Cursors(self._data, at, at)
+            length = cursors.varint()
+            following, ok = cursors.at + length, cursors.ok & (length >= 0)
+            if not ok.all():
+                unusual += zip(batch[~ok].tolist(), at[~ok].tolist(), repeat(done))
+            done += 1
+            last = ok & (counts[batch] == done)
+            ends[batch[last]] = following[last]
+            if not (left := ok & ~last).all():
+                batch, following = batch[left], following[left]
+            at = following
+        for index, position, passed in (
+            *unusual,
+            *zip(batch.tolist(), at.tolist(), repeat(done)),
+        ):
+            row, count = int(first[index]) + passed, int(counts[index]) - passed
+            ends[index] = self._end(position, count, row)
+        return ends
+
+    def _end(self, position: int, count: int, first: int) -> int:
+        """Do the same for `count` records of one batch."""
+        buffer, starts = self._buffer, []
         try:
             for _ in range(count):
-                append(position)
+                starts.append(position)
                 low = buffer[position]
                 if low < 0x80:
                     position += 1 + (low >> 1)
@@ -158,50 +201,53 @@ class Framing:
                     position += length
         except (IndexError, CorruptBatch):
             return -1
+        self._into[first : first + count] = starts
         return position
 
-    def take(self) -> Framed:
-        """Return the records of all added batches. At least one batch must have been added."""
-        counts, offset, time_ms, epoch, last = np.array(self._batches, np.int64).T
-        data, start = Bytes(self._buffer), np.array(self._starts, np.int64)
-        end = np.append(start[1:], 0)
-        end[np.cumsum(counts) - 1] = last
-        at = Cursors(data, start, end)
-        length = at.varint()
-        at.ok &= at.at + length == end
-        at.byte()  # record attributes, unused in Kafka's format
-        time_delta_ms = at.varint(MAX_TIME_DELTA_BYTES)
-        offset_delta = at.varint()
-        at.ok &= at.byte() == NULL
-        value_length = at.varint()
-        at.ok &= value_length >= 0
-        value_start = at.at
-        at.at = value_start + value_length
-        at.ok &= at.byte() == 0
-        made = Framed(
-            buffer=self._buffer,
-            data=data,
-            offset=np.repeat(offset, counts) + offset_delta,
-            timestamp_ms=np.repeat(time_ms, counts) + time_delta_ms,
-            epoch=np.repeat(epoch, counts),
-            value_start=value_start,
-            value_end=value_start + value_length,
-            regular=at.finish(),
-            special=self._special,
-        )
-        self._read_irregular(
-            made, start, end, np.repeat(offset, counts), np.repeat(time_ms, counts)
-        )
-        return made
 
-    def _read_irregular(
-        self, made: Framed, start: Ints, end: Ints, base_offset: Ints, base_ms: Ints
-    ) -> None:
-        made.regular[list(self._special)] = False
-        for row in np.flatnonzero(~made.regular).tolist():
-            if row not in self._special:
-                payload = self._buffer[start[row] : end[row]]
-                (record,) = decode_records(payload, 1, int(base_offset[row]), int(base_ms[row]))
-                self._special[row] = record, False
-            record, _ = self._special[row]
-            made.offset[row], made.timestamp_ms[row] = record.offset, record.timestamp_ms
+def _read(
+    data: Bytes,
+    buffer: bytes,
+    start: Ints,
+    end: Ints,
+    headers: Any,
+    counts: Ints,
+    special: dict[int, tuple[Record, bool]],
+) -> Framed:
+    """Return the records with these positions. `headers` and `counts` are those of the batches."""
+    base_offset, base_ms, epoch = (
+        np.repeat(headers[name].astype(np.int64), counts)
+        for name in ("base_offset", "base_timestamp_ms", "leader_epoch")
+    )
+    at = Cursors(data, start, end)
+    length = at.varint()
+    at.ok &= at.at + length == end
+    at.byte()  # record attributes, unused in Kafka's format
+    time_delta_ms = at.varint(MAX_TIME_DELTA_BYTES)
+    offset_delta = at.varint()
+    at.ok &= at.byte() == NULL
+    value_length = at.varint()
+    at.ok &= value_length >= 0
+    value_start = at.at
+    at.at = value_start + value_length
+    at.ok &= at.byte() == 0
+    made = Framed(
+        buffer=buffer,
+        data=data,
+        offset=base_offset + offset_delta,
+        timestamp_ms=base_ms + time_delta_ms,
+        epoch=epoch,
+        value_start=value_start,
+        value_end=value_start + value_length,
+        regular=at.finish(),
+        special=special,
+    )
+    made.regular[list(special)] = False
+    for row in np.flatnonzero(~made.regular).tolist():
+        if row not in special:
+            payload = buffer[start[row] : end[row]]
+            (record,) = decode_records(payload, 1, int(base_offset[row]), int(base_ms[row]))
+            special[row] = record, False
+        record, _ = special[row]
+        made.offset[row], made.timestamp_ms[row] = record.offset, record.timestamp_ms
+    return made

@@ -16,8 +16,8 @@ def public_configs(data: Bytes, resource_type: Ints, name: Spans) -> Mask:
     a name is not valid UTF-8."""
     encoded = texts(data, name).dictionary_encode()
     names: list[str] = encoded.dictionary.to_pylist()
-    pairs = np.stack([resource_type, encoded.indices.to_numpy().astype(np.int64)])
-    distinct, which = np.unique(pairs, axis=1, return_inverse=True)
-    public = [not is_secret(int(kind), names[index]) for kind, index in distinct.T]
-    mask: Mask = np.array(public, np.bool_)[which.reshape(-1)]
+    codes = resource_type * len(names) + encoded.indices.to_numpy()
+    pairs = ((code, *divmod(code, len(names))) for code in np.unique(codes).tolist())
+    secret = [code for code, kind, index in pairs if is_secret(kind, names[index])]
+    mask: Mask = ~np.isin(codes, secret)
     return mask

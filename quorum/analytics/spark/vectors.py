@@ -73,12 +73,18 @@ class Bytes:
         """
         view = self._views.get(kind)
         if view is None:
-            dtype = np.dtype(DTYPES[kind])
-            count = len(self.bytes) - dtype.itemsize + 1
-            view = np.ndarray((count,), dtype, buffer=self.bytes, strides=(1,))
-            self._views[kind] = view
+            view = self._views[kind] = self._view(np.dtype(DTYPES[kind]))
         found: npt.NDArray[Any] = view[np.minimum(at, len(view) - 1)]
         return found
+
+    def structs(self, dtype: np.dtype[Any], at: Ints) -> npt.NDArray[Any]:
+        """Return the structs at the positions. Raise IndexError if one ends beyond the end."""
+        found: npt.NDArray[Any] = self._view(dtype)[at]
+        return found
+
+    def _view(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        count = len(self.bytes) - dtype.itemsize + 1
+        return np.ndarray((count,), dtype, buffer=self.bytes, strides=(1,))
 
 
 class Cursors:

@@ -17,13 +17,15 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spa
 from quorate.config.sensitive import HIDDEN
 from quorate.quorum.analytics.log.errors import DamagedLog
 from quorate.quorum.analytics.log.segments import history_slices, log_slices, metadata_dir
-from quorate.quorum.analytics.spark import rows
+from quorate.quorum.analytics.spark import framed, rows
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
+from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import batches as read_batches
 from quorate.quorum.log.batches.batch import build_batch, build_value_batch, records_of
 from quorate.quorum.log.batches.compression import Codec
 from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.framing import encode_record
@@ -35,7 +37,12 @@ from quorate.quorum.metadata.record_text import (
     text_of,
     type_name,
 )
-from quorate.quorum.metadata.records import ClientQuotaRecord, ConfigRecord, NoOpRecord
+from quorate.quorum.metadata.records import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    NoOpRecord,
+    TopicRecord,
+)
 from tests.unit.analytics.any_records import record_values
 from tests.unit.analytics.logs import (
     ABORT,
@@ -195,6 +202,50 @@ def test_a_batch_whose_records_do_not_fill_it_is_corrupt() -> None:
     leader, remark = at_once(bytes(one) + good)
     assert (leader["offset"], leader["type"]) == (2, "LEADER_CHANGE")
     assert (remark["offset"], remark["remark"], remark["remark_end"]) == (0, "damaged-batch", 2)
+
+
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=12)
+
+
+@COMMON
+@given(SIZES, st.integers(0, 300), st.sampled_from([1, 2, 4, 256]))
+def test_batches_are_followed_together_or_alone(
+    sizes: list[int], long_bytes: int, together: int
+) -> None:
+    """Some batches have more records than others, and some lengths have two bytes."""
+    topic = TopicRecord(name="t" * (1 + long_bytes), topic_id=Uuid(bytes(16)))
+    values = [encode_record(each) for each in (NoOpRecord(), topic)]
+    data, offset = b"", 0
+    for size in sizes:
+        made = [values[(offset + place) % 3 == 0] for place in range(size)]
+        data += build_value_batch(made, base_offset=offset, leader_epoch=1, timestamp_ms=START_MS)
+        offset += size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framed, "TOGETHER", together)
+        assert same(at_once(data)) == same(one_by_one(data))
+
+
+@pytest.mark.parametrize("together", [1, 256])
+@pytest.mark.parametrize("length", [b"\x94\x80\x80\x80\x80\x80\x00", b"\x0f", b"\xff\xff\xff\x7f"])
+def test_unusual_lengths_of_records(
+    monkeypatch: pytest.MonkeyPatch, together: int, length: bytes
+) -> None:
+    """A length may be needlessly long. A negative one, or one beyond the batch, is damage."""
+    monkeypatch.setattr(framed, "TOGETHER", together)
+    value = encode_record(NoOpRecord())
+    one = build_value_batch([value] * 2, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)
+    one[61:62] = length
+    one[8:12] = (len(one) - 12).to_bytes(4, "big")
+    one[17:21] = crc32c(one[21:]).to_bytes(4, "big")
+    good = leadership_of(1, epoch=1, offset=2, at_ms=START_MS)
+    try:
+        expected = one_by_one(bytes(one) + good)
+    except CorruptBatch:
+        (leader, remark) = at_once(bytes(one) + good)
+        assert (leader["offset"], remark["offset"], remark["remark"]) == (2, 0, "damaged-batch")
+    else:
+        assert len(length) > 5
+        assert same(at_once(bytes(one) + good)) == same(expected)
 
 
 SCRIPTS = st.lists(
