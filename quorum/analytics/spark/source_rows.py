@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from quorate.quorum.analytics.log.segments import Slice
@@ -45,10 +47,21 @@ def rows_of_slice(
     `chosen` are the types of the option `types`, and `topics` are from `topicIds`."""
     from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
+    _freeze_modules()
     if not isinstance(partition, SlicePartition):
         return iter(())  # Spark passes another object if there is no partition at all.
     request = Request(columns, with_json, wanted.types, strict, wanted.values, chosen, topics)
     return _with_rare_collections(arrow_batches(partition.piece, request))
+
+
+@cache
+def _freeze_modules() -> None:
+    """Exempt the objects that exist now from the garbage collector, once in each worker.
+
+    Spark collects garbage after each task, and would look at all objects of the imported modules.
+    Other processes than Spark's workers decide on their own collections."""
+    if TaskContext.get() is not None:
+        gc.freeze()
 
 
 def _with_rare_collections(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark import TaskContext
+from pyspark.sql.datasource import InputPartition
+
+from quorate.quorum.analytics.spark import source_rows
 from quorate.quorum.analytics.spark.source_rows import GC_THRESHOLD, _with_rare_collections
 
 
@@ -41,3 +45,18 @@ def test_the_setting_is_restored_after_an_error() -> None:
     with pytest.raises(ValueError, match="broken"):
         list(_with_rare_collections(broken()))
     assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize(("context", "expected"), [(None, 0), (object(), 1)])
+def test_only_a_worker_freezes_its_modules_and_only_once(
+    monkeypatch: pytest.MonkeyPatch, context: object, expected: int
+) -> None:
+    frozen: list[int] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(1))
+    monkeypatch.setattr(TaskContext, "_taskContext", context)
+    source_rows._freeze_modules.cache_clear()
+    for number in range(2):
+        empty = InputPartition(number)
+        assert not list(source_rows.rows_of_slice(empty, (), with_json=False, strict=False))
+    source_rows._freeze_modules.cache_clear()
+    assert len(frozen) == expected
