@@ -4,7 +4,8 @@ A full collection visits every container object. That takes 0.25 s with a millio
 of which is in a cycle. After a full collection that took longer than LONG_S, all surviving objects
 are therefore frozen (`gc.freeze`), and the collector does not visit them again. A frozen object is
 still freed when its reference count becomes 0. Only a reference cycle formed among objects that
-were already frozen would leak. Requests form no such cycles.
+were already frozen would leak. Requests and links form no such cycles: their ends free them at once
+(`tests/unit/rpc/test_freed_links.py`).
 
 A collection of young objects visits those that are new since the last one, and in a node nearly all
 of these belong to requests in progress. Python starts one after 700 new objects. With hundreds of

@@ -281,7 +281,10 @@ class Channel:
         for correlation_id, request in outstanding.items():
             kind = FailureKind.NOT_SENT if correlation_id in unsent else FailureKind.LOST
             request.done(RpcFailure(kind, reason))
-        self._on_closed(self)
+        # The callbacks refer to this channel: without them, its end frees it at once.
+        on_closed, self._on_closed = self._on_closed, _do_nothing
+        self._on_sent = self.on_first_request = None
+        on_closed(self)
 
     def _refusal(self) -> str:
         if self.closed or self._link.closed:
@@ -387,3 +390,6 @@ class Channel:
             self._link.abort()
         for request in requests:
             request.done(failure)
+
+
+def _do_nothing(channel: Channel) -> None: ...

@@ -75,8 +75,10 @@ class SlicedFrame:
             self._next_slice()
 
     def drop(self) -> None:
-        """Drop the messages that wait, because the link has ended."""
+        """Drop the messages that wait, and the references to the owner, because the link has
+        ended."""
         self._rows = None
+        self._handle, self._on_held = _handle_nothing, _count_nothing
 
     def _go_on(self) -> None:
         if self._rows is not None and not self._link.closed:
@@ -90,3 +92,10 @@ class SlicedFrame:
             self._rows = None
             self._on_held(0)
             self._reading.resume()
+
+
+def _handle_nothing(rows: Iterator[Row | None]) -> int:
+    return ALL
+
+
+def _count_nothing(held_bytes: int) -> None: ...

@@ -75,7 +75,9 @@ class WebSocketSide:
             await link.gone
         finally:
             link.abort()
-        return socket
+        # aiohttp sends a close frame after a WebSocketResponse, and that response keeps the
+        # exception of the lost connection: a reference cycle with all objects of the link.
+        return web.Response()
 
 
 class _Server(web.Server):

@@ -364,3 +364,5 @@ class DelayedFetch:
         for hosted in self._watched:
             hosted.watchers.pop(self, None)
         self._fetches.delayed.pop(self, None)
+        if self._fetch.client is not None:  # otherwise each delayed fetch is a reference cycle
+            self._fetch.client.on_abandoned = None

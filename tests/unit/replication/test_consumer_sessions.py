@@ -287,6 +287,21 @@ class Client:
         return steps
 
 
+def test_an_answered_fetch_leaves_no_reference_cycle(broker: Broker) -> None:
+    replicas = broker.cluster.nodes[1].replicas
+    request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
+    answers: list[Any] = []
+    client = Client()
+    replicas.fetch_as_consumer(
+        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
+    )
+    abandon = client.on_abandoned
+    assert abandon is not None
+    broker.produce()
+    assert answers
+    assert client.on_abandoned is None, "the client would refer to the fetch, which refers to it"
+
+
 def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> None:
     replicas = broker.cluster.nodes[1].replicas
     request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
@@ -296,9 +311,11 @@ def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> No
         request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
     assert len(replicas.consumer_fetches.delayed) == 1
-    assert client.on_abandoned is not None
-    client.on_abandoned()
-    client.on_abandoned()
+    abandon = client.on_abandoned
+    assert abandon is not None
+    abandon()
+    abandon()
+    assert client.on_abandoned is None
     assert len(replicas.consumer_fetches.delayed) == 0
     assert len(replicas._delayed_operations) == 0
     broker.produce()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from quorate.quorum.metadata.records import (
@@ -49,6 +51,15 @@ def test_the_oldest_marks_are_removed_and_their_times_unknown(
     assert marks.since(0) == [(3, 103), (4, 104), (5, 105)]
     assert marks.time_of(1) is None, "the mark is gone, and no later one may stand for it"
     assert marks.time_of(2) == 103
+
+
+def test_marks_are_no_objects() -> None:
+    """Small objects that stay would keep the memory of a flood in which they were made."""
+    marks = StageMarks()
+    before = sys.getallocatedblocks()
+    for number in range(1, 1_000):
+        marks.reach(number + 10**6, number + 10**6)
+    assert sys.getallocatedblocks() - before < 50
 
 
 def decided(first_offset: int, count: int) -> DecidedChanges:
