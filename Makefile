@@ -10,7 +10,7 @@ QUIET := $(if $(MAKE_TERMOUT),,-qq)
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-tools test-kafka test-computing test-waiting test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
+.PHONY: help check test test-tools test-kafka test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -45,24 +45,17 @@ check: $(STAMP)
 	$(BIN)/pytest -q tests/test_architecture.py
 
 # Real processes mostly wait. Therefore three files of them run at the same time, each with its own
-# cluster or Spark. They begin in the order of `tests/conftest.py`, the longest first. All other
-# tests mostly compute. They run at the same time, but with a lower priority: a cluster must not
-# wait for a processor, because its sessions would expire.
+# cluster or Spark. They begin in the order of `tests/conftest.py`, the longest first.
 APART := clients or spark
 
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-computing test-waiting
+	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long or tools)"
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder \
+		-m "($(APART)) and not (kafka or long or tools)"
 else
 	$(BIN)/pytest -q $(ARGS)
 endif
-
-test-computing: $(STAMP)
-	nice -n 5 $(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long or tools)"
-
-test-waiting: $(STAMP)
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder \
-		-m "($(APART)) and not (kafka or long or tools)"
 
 # Chromium, promtool, hadolint and the like are not a part of the installation. A test whose program
 # is missing is skipped, with its reason.
