@@ -38,7 +38,7 @@ KINDS = (
     *(aiohttp.ClientSession, aiohttp.ClientResponse, aiohttp.ClientWebSocketResponse),
 )
 LINKS = 3
-ATTEMPTS = 100
+ATTEMPTS = 500
 
 End = Callable[[Link, NodeServer], None]
 
