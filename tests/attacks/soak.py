@@ -142,9 +142,9 @@ class Attackers(threading.Thread):
     def pause(self) -> None:
         """Return when no attack runs; the one that does is killed if it takes too long."""
         self._resumed.clear()
-        if not self._idle.wait(ATTACK_TIMEOUT_S / 8):
+        if not self._idle.wait(ATTACK_TIMEOUT_S / 20):
             self._kill()
-            self._idle.wait(ATTACK_TIMEOUT_S / 8)
+            self._idle.wait(ATTACK_TIMEOUT_S / 20)
 
     def stop(self) -> None:
         self._stopping.set()
