@@ -158,7 +158,8 @@ class Leadership:
         """Apply the controller's `result` for the proposal `change`, as OUTCOMES in `isr_states.py`
         says. If the outcome is unknown, `proposal` is set again, and the caller must send it.
 
-        An answer to an outdated proposal is ignored."""
+        An answer to an outdated proposal is ignored, and so is one that contradicts the rules: the
+        metadata log names the ISR then."""
         state = self.isr
         if isinstance(state, Committed) or change.leader_epoch != self.epoch:
             return
@@ -166,7 +167,8 @@ class Leadership:
             return
         outcome = outcome_of(result.error)
         if outcome is Outcome.COMMIT:
-            if result.leader_epoch == self.epoch and result.partition_epoch >= self.partition_epoch:
+            current = result.leader_epoch == self.epoch and self._broker_id in result.isr
+            if current and result.partition_epoch >= self.partition_epoch:
                 self._enter(Committed(result.isr))
                 self.partition_epoch = result.partition_epoch
         elif outcome is Outcome.REVERT:

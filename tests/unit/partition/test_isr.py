@@ -191,6 +191,16 @@ def test_answer_to_an_older_leadership_is_ignored() -> None:
     assert leader.partition_epoch == 7
 
 
+def test_an_answer_without_the_leader_in_the_isr_is_ignored() -> None:
+    """No rule of the controller gives it. Believed, it would stop the broker at its next proposal
+    (found by the fuzzer of answers)."""
+    leader = leader_of((1, 2))
+    fetch(leader, 3, 0)
+    change = take_proposal(leader)
+    leader.isr_answered(change, result(change, isr=(2, 3)), 0)
+    assert isr_of(leader) == ((1, 2), (1, 2, 3))
+
+
 def test_equal_partition_epoch_in_the_answer_means_already_so() -> None:
     leader = leader_of((1, 2))
     fetch(leader, 3, 0)
