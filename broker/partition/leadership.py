@@ -158,8 +158,8 @@ class Leadership:
         """Apply the controller's `result` for the proposal `change`, as OUTCOMES in `isr_states.py`
         says. If the outcome is unknown, `proposal` is set again, and the caller must send it.
 
-        An answer to an outdated proposal is ignored, and so is one that contradicts the rules: the
-        metadata log names the ISR then."""
+        An answer to an outdated proposal is ignored. So is one whose ISR lacks this leader: no
+        controller removes it, and the ISR then comes from the metadata log."""
         state = self.isr
         if isinstance(state, Committed) or change.leader_epoch != self.epoch:
             return
@@ -167,8 +167,8 @@ class Leadership:
             return
         outcome = outcome_of(result.error)
         if outcome is Outcome.COMMIT:
-            current = result.leader_epoch == self.epoch and self._broker_id in result.isr
-            if current and result.partition_epoch >= self.partition_epoch:
+            plausible = result.leader_epoch == self.epoch and self._broker_id in result.isr
+            if plausible and result.partition_epoch >= self.partition_epoch:
                 self._enter(Committed(result.isr))
                 self.partition_epoch = result.partition_epoch
         elif outcome is Outcome.REVERT:

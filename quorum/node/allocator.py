@@ -10,7 +10,7 @@ that.
 when such a block is freed. Later large blocks come from the heap, and a small piece behind a freed
 one keeps its memory. After requests of 20 MB each, a node kept all of their memory. With a fixed
 size, a freed block goes back to the system. With 16 MiB, an hour of attacks left a controller 75 MB
-larger, and with 4 MiB 21 MB. Both times objects of closed links waited for the collector, too.
+larger, and with 4 MiB 21 MB. The second time, objects of closed links waited for the collector.
 
 A fixed size also fixes the number of free bytes above which the end of the heap goes back, at 128
 KiB. Then each frame of a MB gives its pages back, and the next frame gets a page fault for each of

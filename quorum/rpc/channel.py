@@ -281,7 +281,7 @@ class Channel:
         for correlation_id, request in outstanding.items():
             kind = FailureKind.NOT_SENT if correlation_id in unsent else FailureKind.LOST
             request.done(RpcFailure(kind, reason))
-        # The callbacks refer to this channel: without them, its end frees it at once.
+        # The callbacks refer to this channel, so they would keep it in a reference cycle.
         on_closed, self._on_closed = self._on_closed, _do_nothing
         self._on_sent = self.on_first_request = None
         on_closed(self)

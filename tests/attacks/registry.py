@@ -31,7 +31,7 @@ WITHOUT_ATTACK = {
 """Why an item has no attack, and the test on real processes that it has instead."""
 ATTACK_TIMEOUT_S = 600.0
 """The longest that one attack may take, quick or not. `crowded-others` is the longest: it computes
-for 60 s itself, at a low priority. With two fuzzers beside it, it took 240 s."""
+for 60 s itself, at a low priority. With other jobs beside it, it took 240 s."""
 
 Run = Callable[[Target], Awaitable[None]]
 

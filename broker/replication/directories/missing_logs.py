@@ -68,8 +68,8 @@ def _warning_of_offline(
     parts = [what, where]
     if gone:
         parts.append(
-            f"{len(gone)} of them have no other replica (RF 1), so nothing else than such a "
-            f"directory may have their records: {_named(gone)}"
+            f"{len(gone)} of them have no other replica (RF 1), so their records are in such a "
+            f"directory or gone: {_named(gone)}"
         )
     return ". ".join(parts)
 

@@ -287,7 +287,8 @@ class Client:
         return steps
 
 
-def test_an_answered_fetch_leaves_no_reference_cycle(broker: Broker) -> None:
+def waiting(broker: Broker) -> tuple[Client, list[Any]]:
+    """Return a client whose fetch waits for records, and the list of its answers."""
     replicas = broker.cluster.nodes[1].replicas
     request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
     answers: list[Any] = []
@@ -295,6 +296,11 @@ def test_an_answered_fetch_leaves_no_reference_cycle(broker: Broker) -> None:
     replicas.fetch_as_consumer(
         request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
     )
+    return client, answers
+
+
+def test_an_answered_fetch_leaves_no_reference_cycle(broker: Broker) -> None:
+    client, answers = waiting(broker)
     abandon = client.on_abandoned
     assert abandon is not None
     broker.produce()
@@ -304,12 +310,7 @@ def test_an_answered_fetch_leaves_no_reference_cycle(broker: Broker) -> None:
 
 def test_a_fetch_of_a_client_that_has_gone_waits_no_longer(broker: Broker) -> None:
     replicas = broker.cluster.nodes[1].replicas
-    request = FetchRequest(-1, -1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [broker.at(0)], [], "")
-    answers: list[Any] = []
-    client = Client()
-    replicas.fetch_as_consumer(
-        request, 1 << 20, lambda *answer: answers.append(answer), uses_topic_ids=True, client=client
-    )
+    client, answers = waiting(broker)
     assert len(replicas.consumer_fetches.delayed) == 1
     abandon = client.on_abandoned
     assert abandon is not None
