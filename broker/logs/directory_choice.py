@@ -7,8 +7,8 @@ Placement (KIP-113, KIP-858), for a partition without a log on this broker:
 
 If a directory is offline and the metadata names one that is not online, the log may be in there. No
 second log is made then, and the partition is offline on this broker (KAFKA-16234). A partition
-without a named directory is a new one, unless the first image has it and this broker may have the
-only copy: the broker may have stopped before it reported the directory.
+without a named directory is a new one, unless the first image has it: the broker may have stopped
+before it reported the directory (`replica_placement.py`).
 
 Failure: an error of the disk takes the directory of its file offline. The node stops if the error
 does not name a file below a log directory, if it is the metadata directory that failed, or if no
@@ -52,7 +52,13 @@ def chosen_directory(
             return each.path
     if any_offline and (assigned != UNASSIGNED or may_exist):
         return None
-    return min(candidates, key=lambda each: each.logs).path
+    return with_fewest_logs(candidates).path
+
+
+def with_fewest_logs(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the directory with the fewest logs, the first one of several. `candidates` is not
+    empty."""
+    return min(candidates, key=lambda each: each.logs)
 
 
 def directory_of(path: str, directories: Iterable[str]) -> str | None:

@@ -75,10 +75,10 @@ class LogManager:
             for path in self.log_dirs
             if directory_ids is None or path in directory_ids
         }
-        self._found = FoundLogs(self.ids)
+        self.found = FoundLogs(self.ids)
         self._homes: dict[PartitionName, LogDirectory] = {}
         """The directory of each open log, and of each log that is being opened."""
-        self.futures = FutureLogs(seams, self._homes, self._found.leave, on_failure)
+        self.futures = FutureLogs(seams, self._homes, self.found.leave, on_failure)
         self.preferred: dict[PartitionName, str] = {}
         """The directories that AlterReplicaLogDirs has named for logs that do not exist yet."""
         self._failing: dict[str, None] = {}
@@ -98,8 +98,8 @@ class LogManager:
                 logger.error("log directory %s is offline: %s", directory.path, explained(error))
                 continue
             for name in directory.unopened:
-                self._found.add(name, directory)
-        self._found.compare(name for each in self._online.values() for name in each.futures)
+                self.found.add(name, directory)
+        self.found.compare(name for each in self._online.values() for name in each.futures)
 
     # --- directories
 
@@ -141,7 +141,7 @@ class LogManager:
         after a crash, if the epoch is unknown, if the directories differ (one may be a new disk) or
         one is offline, or if a log is gone and only its future log is there."""
         epochs = {each.previous_broker_epoch for each in self._online.values()}
-        whole = len(epochs) == 1 and not self.offline and not self._found.lacks_log
+        whole = len(epochs) == 1 and not self.offline and not self.found.lacks_log
         return epochs.pop() if whole else -1
 
     def home_of(self, name: PartitionName) -> str | None:
@@ -181,10 +181,6 @@ class LogManager:
         """Return the number of logs that the start found and that are not open yet."""
         return sum(len(list(each.unopened)) for each in self._online.values())
 
-    def is_unopened(self, name: PartitionName) -> bool:
-        """Return True if the start found a directory of `name` that is not open yet."""
-        return self._found.is_unopened(name)
-
     def place(
         self,
         name: PartitionName,
@@ -203,7 +199,7 @@ class LogManager:
             return self.log_dirs[0]
         online, hidden = self.online, bool(self.offline)
         try:
-            found = self._found.home(
+            found = self.found.home(
                 name,
                 topic_id,
                 assigned,
@@ -215,9 +211,7 @@ class LogManager:
             return None
         path = None if found is None else found.path
         if path is None:
-            candidates = [
-                Candidate(each, self.ids.get(each), self._online[each].log_count) for each in online
-            ]
+            candidates = self.candidates()
             path = chosen_directory(candidates, assigned, any_offline=hidden, may_exist=may_exist)
             preferred = self.preferred.pop(name, None)
             if path is not None and preferred in online:
@@ -225,6 +219,11 @@ class LogManager:
         if path is not None:
             self._homes[name] = self._online[path]
         return path
+
+    def candidates(self) -> list[Candidate]:
+        """Return the online directories, in the order of log.dirs."""
+        online = self._online
+        return [Candidate(each, self.ids.get(each), online[each].log_count) for each in self.online]
 
     def open_parameters(
         self,
@@ -249,14 +248,14 @@ class LogManager:
     ) -> None:
         """Take over an open log (`LogDirectory.take_over`)."""
         self._homes[parameters.name].take_over(parameters, log, producers)
-        self._found.opened(parameters.name)
+        self.found.opened(parameters.name)
 
     def set_aside_strays(self) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`
         (`LogDirectory.set_aside_strays`). An error of a directory goes to `on_failure`."""
         for each in self.directories:
-            self._guarded(partial(each.set_aside_strays, self._found.hidden))
-        self._found.clear()
+            self._guarded(partial(each.set_aside_strays, self.found.hidden))
+        self.found.clear()
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
         """Delete a log and its future log. Call `done` when a new topic may use the name. That is

@@ -135,7 +135,7 @@ class MetadataApplier:
         for topic_id, partition_id in (*self._to_lead, *self._to_follow):
             topic = image.topics[topic_id]
             name = PartitionName(topic.name, partition_id)
-            if not self._logs.is_unopened(name):
+            if not self._logs.found.is_unopened(name):
                 missing.append((name, topic.partitions[partition_id]))
         assigned = len(self._at_start)
         warning = missing_logs_warning(missing, assigned, self._broker_id, self._logs.offline)
@@ -195,7 +195,7 @@ class MetadataApplier:
             self._remove(key)
             self._registry.offline.pop(key, None)
             return
-        if key in self._registry.offline:
+        if self._placement.stays_offline(key, value):
             self._unacted.pop(key, None)
             return
         hosted = self._registry.get(key)

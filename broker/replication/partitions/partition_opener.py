@@ -94,20 +94,23 @@ class PartitionOpener:
 
     def place(self, wanted: OpenRequest, *, is_new: bool) -> str | None:
         """Return the path of the log directory of a partition, chosen if it has no log yet. Return
-        None if the directory is offline. `is_new` is True unless the first image has the partition.
-        Blocks for small files. Raise CorruptCheckpoint or OSError."""
-        peers_have_it = self._peers_have_it(wanted)
+        None if the log may be in a directory that is offline. `is_new` is True unless the first
+        image has the partition. Blocks for small files. Raise CorruptCheckpoint or OSError."""
         return self._logs.place(
             wanted.name,
             wanted.key[0],
             replica_directory(wanted.value, self._broker_id),
-            peers_have_it=peers_have_it,
-            may_exist=not is_new and not peers_have_it,
+            peers_have_it=self.peers_have_it(wanted),
+            may_exist=not is_new,
         )
+
+    def peers_have_it(self, wanted: OpenRequest) -> bool:
+        """Return True if other brokers have all acknowledged records of the partition."""
+        return self._broker_id not in may_have_the_only_copy(wanted.value)
 
     def is_unopened(self, wanted: OpenRequest) -> bool:
         """Return True if the partition's directory existed at the start and its log is not open."""
-        return self._logs.is_unopened(wanted.name)
+        return self._logs.found.is_unopened(wanted.name)
 
     def open(self, wanted: OpenRequest) -> HostedPartition:
         """Make and open a new log on the event loop, which blocks for it. Return the hosted
@@ -179,11 +182,8 @@ class PartitionOpener:
             wanted.key[0],
             wanted.settings.log,
             leader_epoch=wanted.value.leader_epoch,
-            peers_have_it=self._peers_have_it(wanted),
+            peers_have_it=self.peers_have_it(wanted),
         )
-
-    def _peers_have_it(self, wanted: OpenRequest) -> bool:
-        return self._broker_id not in may_have_the_only_copy(wanted.value)
 
     def _host(self, opened: OpenedLog) -> HostedPartition:
         wanted, log = opened.wanted, opened.log

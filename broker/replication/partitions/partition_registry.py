@@ -27,8 +27,9 @@ class PartitionRegistry:
         self._incomplete: dict[HostedPartition, None] = {}
         self._by_key: dict[Key, HostedPartition] = {}
         self._by_name: dict[tuple[str, int], HostedPartition] = {}
-        self.offline: dict[Key, None] = {}
-        """The partitions of the image whose log directory on this broker is offline."""
+        self.offline: dict[Key, Uuid | None] = {}
+        """The partitions of the image whose log directory on this broker is offline, each with the
+        directory for its second log if the broker has reported one (`replica_placement.py`)."""
         self.survives: Callable[[BaseException], bool] = lambda error: False
         """Takes a log directory offline and returns True, or returns False if the node must stop
         because of the error (`ReplicaManager.survives`)."""

@@ -367,6 +367,45 @@ def test_the_only_copy_in_an_unreadable_directory_gets_no_second_log(
     assert cluster.assigned[1, (topic, 1)] == LOST
 
 
+def test_a_second_log_is_made_only_when_the_metadata_names_its_directory(
+    make_cluster: MakeCluster,
+) -> None:
+    """The broker stopped before it reported the directory, and other brokers have all records. The
+    next start, which finds both logs, knows by the name which one counts."""
+    cluster = make_cluster(brokers=2, log_dirs=(A, B))
+    topic = cluster.create("t", [placed(UNASSIGNED), placed(UNASSIGNED, 2)])
+    cluster.change(topic, 1, replicas=(1, 2), directories=(UNASSIGNED, MIGRATING))
+    cluster.spread()
+    cluster.run(50)
+    assert homes(cluster, "t-0", "t-1") == [A, B]
+    cluster.change(topic, 1, leader=2, isr=(2,))
+    disk = cluster.kill(1)
+    healthy, disk.before = disk.before, broken(B)
+    cluster.assigned.clear()
+    cluster.start(1, disk)
+    cluster.run(50)
+    assert homes(cluster, "t-0", "t-1") == [A, None]
+    assert "t-1" not in disk.list(A)
+    second = cluster.directory_id(1, A)
+    assert cluster.assigned[1, (topic, 1)] == second
+    cluster.change(topic, 1, leader_epoch=9)
+    cluster.spread()
+    cluster.run(50)
+    assert homes(cluster, "t-1") == [None]
+    cluster.change(topic, 1, directories=(second, MIGRATING))
+    cluster.spread()
+    cluster.produce(2, topic, partition_id=1)
+    cluster.run(1000)
+    assert homes(cluster, "t-1") == [A]
+    assert cluster.hosted(1, topic, 1).log.end_offset == 1
+    disk = cluster.kill(1)
+    disk.before = healthy
+    cluster.start(1, disk)
+    cluster.run(50)
+    assert homes(cluster, "t-1") == [A]
+    assert [each for each in disk.list(B) if each.startswith("t-1.") and each.endswith("-stray")]
+
+
 def test_a_topic_that_is_deleted_while_offline_may_be_created_again(
     make_cluster: MakeCluster,
 ) -> None:
