@@ -43,8 +43,10 @@ PARTITIONS, REPLICAS = 3, 3
 WRITERS = 2
 PACE_S = 0.04
 """Each writer sends one record to each of six partitions, then rests so long."""
-WARM_SHARE, MAX_WARM_SHARE, CALM_SHARE = 0.17, 0.3, 0.06
-"""The warm-up is one round of all attacks, if it lasts between these shares of the run."""
+WARM_SHARE, MAX_WARM_SHARE, CALM_SHARE = 0.17, 0.45, 0.06
+WARM_ROUNDS = 2
+"""The warm-up is so many rounds of all attacks, if they last between the first two shares of the
+run. In each round every other attack is a quick one, so two rounds have every attack in full."""
 MAX_CALM_S, MIN_CALM_S = EVICTION_MS / 1000 * 1.7, 8.0
 """In an hour, a calm lasts until a broker has ended the fetch sessions that attackers left behind
 (after EVICTION_MS and at most a quarter of it), and long enough to measure the level then."""
@@ -236,7 +238,7 @@ class Soak:
         hostile.resume()
         self._pass(self.seconds * WARM_SHARE, hostile, memory, clients)
         last_s = warm_s + self.seconds * MAX_WARM_SHARE
-        while hostile.rounds == 0 and time.monotonic() < last_s:
+        while hostile.rounds < WARM_ROUNDS and time.monotonic() < last_s:
             self._pass(POLL_S, hostile, memory, clients)
         warm_s = time.monotonic() - warm_s
         main_s = max(10.0, self.seconds - warm_s - 2 * self.calm_s)
