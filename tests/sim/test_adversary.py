@@ -19,9 +19,8 @@ from tests.sim.run import Simulation, play, simulation
 from tests.sim.scripts.staging import healed, settled
 from tests.sim.seeds import Plan, SeedFailed, run_seed, start_adversaries
 
-FIXED_SEEDS = range(1, 9)
-CONTROLLER_SEEDS = range(1, 25)
-SHORT_S = 5.0
+OF_BROKERS = Plan(adversary=True, faults_s=5.0)
+OF_CONTROLLERS = replace(OF_BROKERS, controllers_only=True)
 LONG_SEEDS = [range(first, first + 50) for first in range(3_000, 3_400, 50)]
 
 Told = Callable[[str, object], None]
@@ -31,10 +30,11 @@ Told = Callable[[str, object], None]
 @pytest.mark.parametrize(
     ("seeds", "plan"),
     [
-        (FIXED_SEEDS, Plan(adversary=True, faults_s=SHORT_S)),
-        (CONTROLLER_SEEDS, Plan(adversary=True, faults_s=SHORT_S, controllers_only=True)),
+        pytest.param(range(1, 4), OF_BROKERS, id="brokers"),
+        pytest.param(range(1, 9), OF_CONTROLLERS, id="controllers only"),
+        pytest.param(range(4, 9), OF_BROKERS, id="more brokers", marks=pytest.mark.long),
+        pytest.param(range(9, 25), OF_CONTROLLERS, id="more controllers", marks=pytest.mark.long),
     ],
-    ids=["brokers", "controllers only"],
 )
 def test_fixed_seeds(seeds: range, plan: Plan, record_property: Told) -> None:
     check(seeds, plan, record_property)
@@ -54,7 +54,7 @@ def check(seeds: range, plan: Plan, told: Told) -> None:
 
 
 def test_a_seed_decides_what_the_adversaries_do() -> None:
-    plan = Plan(adversary=True, faults_s=1.0)
+    plan = replace(OF_CONTROLLERS, faults_s=1.0)
     first, again = (run_seed(7, plan).trace_hash for _ in range(2))
     assert first == again
     assert run_seed(7, replace(plan, moves=["c"])).trace_hash != first

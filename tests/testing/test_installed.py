@@ -182,6 +182,7 @@ def test_without_other_plugins(project: Path) -> None:
     assert "4 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
+@pytest.mark.long
 def test_with_asyncio_and_in_parallel(project: Path) -> None:
     ended = run_pytest(project, "-n", "2", "tests/test_names.py", "tests/test_asyncio.py")
     assert "3 passed" in ended.stdout, ended.stdout + ended.stderr

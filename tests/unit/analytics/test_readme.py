@@ -54,7 +54,7 @@ def commands(block: str, directory: Path) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("heading", "exported"),
     [
-        ("Query the history of a cluster", ()),
+        pytest.param("Query the history of a cluster", (), marks=pytest.mark.long),
         ("Read your Kafka's metadata log", ("--table", "topics")),
         pytest.param("Read your Kafka's metadata log", (), marks=pytest.mark.long),
     ],
