@@ -61,7 +61,8 @@ class Quotas(Workload):
         self._lives: Counter[int] = Counter()
         self._since_s = 0.0
         self._number = 0
-        self._throttle_ms = 0
+        self._throttle_ms, self._answerer = 0, -1
+        """The throttle time of the latest answer, and the broker that sent it."""
         self.bounds_cpu = bool(self.random.getrandbits(1))
         self.answers: Counter[int] = Counter()
         """The requests that each broker has answered."""
@@ -140,7 +141,7 @@ class Quotas(Workload):
         """Send a request, wait for as long as a muted connection may take, and record the throttle
         time."""
         answer = await super().ask(broker_id, request, version, timeout_ms=PATIENCE_MS)
-        self._throttle_ms = answer.throttle_time_ms
+        self._throttle_ms, self._answerer = answer.throttle_time_ms, broker_id
         self.answers[broker_id] += 1
         if self._throttle_ms:
             self.count("throttled answers")
@@ -216,6 +217,7 @@ class Quotas(Workload):
                 link = await self.link(found[1])
                 await self._write(0)
                 throttle_s, start_s = self._throttle_ms / 1000, self.stage.loop.time()
+                throttled_by = self._answerer
                 await self._fetch(0)
             except (Unreachable, TransportError):
                 await self.refresh()
@@ -223,6 +225,8 @@ class Quotas(Workload):
             waited_s = self.stage.loop.time() - start_s
             if throttle_s < SHORTEST_S or self._links.get(found[1]) is not link:
                 continue
+            if not throttled_by == self._answerer == found[1]:
+                continue  # the leader has moved, and another broker muted nothing
             way = self.stage.cluster.network.path(self._addresses[found[1]].host, self.name)
             # the throttle time began when the throttled answer was sent
             waited_s += way.usual.max_latency_ms / 1000
