@@ -9,6 +9,7 @@ A text that a test records as TOLD_AT_THE_END (`record_property`) is printed in 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -59,6 +60,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 f"and {sorted(always)} for all tests. See tests/marks.py."
             )
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Hide the objects of all collected tests from the garbage collector. A full collection takes
+    0.5 s with them, and each simulation begins with one. No test calls `gc.unfreeze`."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

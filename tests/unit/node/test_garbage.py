@@ -19,7 +19,6 @@ def as_before() -> Iterator[None]:
     yield
     gc.set_threshold(*thresholds)
     gc.callbacks[:] = callbacks
-    gc.unfreeze()
 
 
 def test_what_made_a_collection_long_is_not_looked_at_again(

@@ -59,7 +59,6 @@ def collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    gc.unfreeze()
 
 
 def alive() -> Counter[str]:
