@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
+from quorate.quorum.directory_ids import is_online
+from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import Broker
 
 
@@ -27,14 +29,17 @@ def has_caught_up(replica: ReplicaState, high_watermark: int, epoch_start_offset
     return replica.end_offset >= max(high_watermark, epoch_start_offset)
 
 
-def is_isr_eligible(replica: ReplicaState, broker: Broker | None) -> bool:
-    """Return True if the controller would accept the replica in the ISR (KIP-841, KIP-903).
+def is_isr_eligible(replica: ReplicaState, broker: Broker | None, directory: Uuid) -> bool:
+    """Return True if the controller would accept the replica in the ISR (KIP-841, KIP-858,
+    KIP-903).
 
-    `broker` is the registration of the replica's broker in the latest image, or None. The broker
-    must be active, and the follower's last fetch must come from the registered incarnation."""
+    `broker` is the registration of the replica's broker in the latest image, or None, and
+    `directory` is the replica's log directory there. The broker must be active, the directory
+    online, and the follower's last fetch must come from the registered incarnation."""
     return (
         broker is not None
         and broker.active
+        and is_online(directory, broker.log_dirs)
         and replica.broker_epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)
     )
 

@@ -33,10 +33,12 @@ from quorate.broker.partition.isr_states import (
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
+from quorate.quorum.directory_ids import MIGRATING
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker, Partition
 from quorate.quorum.metadata.records import RECOVERED
+from quorate.quorum.metadata.replica_directories import replica_directory
 
 Brokers = Callable[[int], Broker | None]
 """A function from a broker id to the broker's registration in the latest image, or None."""
@@ -66,6 +68,7 @@ class Leadership:
         self.isr: IsrState = Committed(())
         self.replicas: dict[int, ReplicaState] = {}
         self.proposal: IsrChange | None = None
+        self._value: Partition | None = None
         self._key = key
         self._broker_id = broker_id
         self._brokers = brokers
@@ -77,6 +80,7 @@ class Leadership:
         ends any proposal. A state that is not newer is ignored, and the result is False: the
         controller's answer to a proposal may have come before the metadata, and taking the older
         state would drop a later proposal that may have been applied."""
+        self._value = value
         new_epoch = value.leader_epoch > self.epoch
         if not new_epoch and value.partition_epoch <= self.partition_epoch:
             return False
@@ -137,7 +141,7 @@ class Leadership:
             return
         if not has_caught_up(replica, high_watermark, self.epoch_start_offset):
             return
-        if is_isr_eligible(replica, self._brokers(replica.broker_id)):
+        if self._is_eligible(replica):
             self._enter(PendingExpand(state.committed, replica.broker_id))
             self._propose(Cause.ISR_EXPAND)
 
@@ -204,9 +208,13 @@ class Leadership:
     def _joining_soon(self, replica: ReplicaState, end_offset: int, now_ms: int) -> bool:
         """Return True if the replica has caught up and may join the ISR."""
         lag_ms = self.settings.replica_lag_time_max_ms
-        return replica.caught_up(end_offset, now_ms, lag_ms) and is_isr_eligible(
-            replica, self._brokers(replica.broker_id)
-        )
+        return replica.caught_up(end_offset, now_ms, lag_ms) and self._is_eligible(replica)
+
+    def _is_eligible(self, replica: ReplicaState) -> bool:
+        broker_id = replica.broker_id
+        value = self._value
+        directory = MIGRATING if value is None else replica_directory(value, broker_id)
+        return is_isr_eligible(replica, self._brokers(broker_id), directory)
 
     def _enter(self, state: IsrState) -> None:
         """Replace the state of the ISR. Raise AssertionError if the transition is not allowed."""

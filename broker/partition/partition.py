@@ -341,15 +341,17 @@ class Partition(LocalReplica):
         if self.leadership is not None:
             self.leadership.maybe_shrink(self.log.end_offset, now_ms)
 
-    def check_joining(self) -> None:
-        """Propose a follower that has caught up. Call it when the eligibility of a broker may have
-        changed since the follower's last fetch. Do nothing if this replica follows, all replicas
-        are in sync, or a proposal has no answer."""
+    def check_joining(self, now_ms: int) -> None:
+        """Propose a follower that has caught up, and advance the high watermark if a follower that
+        held it back no longer does. Call it when the eligibility of a broker may have changed since
+        the follower's last fetch, and from time to time. Do nothing if this replica follows or all
+        replicas are in sync, and propose nothing while a proposal has no answer."""
         leadership = self.leadership
         if leadership is None or len(leadership.isr.committed) > len(leadership.replicas):
             return
         for replica in leadership.replicas.values():
             leadership.maybe_expand(replica, self.high_watermark)
+        self._advance_high_watermark(now_ms)
 
     def follower_seen(self, replica_id: int, at_ms: int) -> None:
         """Note that the follower had fetched everything there was at `at_ms`.

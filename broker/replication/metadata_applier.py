@@ -172,8 +172,9 @@ class MetadataApplier:
             else:
                 self._remove((topic.id, partition_id))
         if delta.brokers:
+            now_ms = self._clock.now_ms()
             for hosted in self._registry.take_incomplete():
-                hosted.partition.check_joining()
+                hosted.partition.check_joining(now_ms)
                 hosted.settle()
         if self._configuration.configure(image, delta, settings_of):
             self._schedule()

@@ -335,7 +335,7 @@ class ReplicaManager:
 
     def _check_joins(self) -> None:
         for hosted in self.registry.take_incomplete():
-            hosted.partition.check_joining()
+            hosted.partition.check_joining(self._clock.now_ms())
             hosted.settle()
 
     def _apply_retention(self) -> None:

@@ -358,6 +358,14 @@ def test_records_that_break_a_promise(records: list[tuple[int, bytes]], wrong: s
         history().check(PLACE, records)
 
 
+def test_a_record_without_an_answer_may_be_stored_after_later_ones() -> None:
+    """They went over another connection (seed 1541)."""
+    made = history()
+    records = [RIGHT[0], (1, b"p:2"), (2, b"p:1")]
+    made.promises["p", PLACE] = Promises(sent=3, acknowledged={0: 0}, unanswered={1})
+    made.check(PLACE, records)
+
+
 def test_answers_of_administrators_that_no_order_explains() -> None:
     admins = AdminHistory()
     admins.record("t", "create", created(1), 0, 1, ErrorCode.NONE)

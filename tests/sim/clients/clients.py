@@ -240,6 +240,8 @@ class Producer(Client):
                 self._check_retriable(place, batch, error, first=not again)
             if self.settings.idempotent:
                 again.append(batch)
+            else:
+                promises.unanswered.update(range(batch.first, batch.first + batch.count))
         if len(answers) > sum(1 for error, _ in answers if error == ErrorCode.NONE):
             await self.pause(BACKOFF_S)
             await self.refresh()

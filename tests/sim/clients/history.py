@@ -36,10 +36,12 @@ def parse_value(value: Buffer) -> tuple[str, int] | None:
 @dataclass(slots=True)
 class Promises:
     """The records of one producer in one partition, by number. An offset of -1 in `acknowledged`
-    means that the record is in the log at an unknown offset."""
+    means that the record is in the log at an unknown offset. The records in `unanswered` are not
+    sent again. They may be stored after later ones, which went over another connection."""
 
     sent: int = 0
     acknowledged: dict[int, int] = field(default_factory=dict)
+    unanswered: set[int] = field(default_factory=set)
 
     def overtook(self, number: int) -> bool:
         """Return True if every acknowledged record is a later one.
@@ -91,11 +93,12 @@ class History:
                 continue  # a hostile client wrote it
             producer, number = parsed
             numbers = found.setdefault(producer, {})
+            unanswered = self.promises[producer, place].unanswered
             if number in numbers:
                 raise Violation(
                     f"{place}: {producer}:{number} stands twice, at {numbers[number]} and {offset}"
                 )
-            if numbers and number < next(reversed(numbers)):
+            if numbers and number < next(reversed(numbers)) and number not in unanswered:
                 raise Violation(f"{place}: {producer}:{number} at {offset} is out of order")
             numbers[number] = offset
         for (producer, where), promises in self.promises.items():

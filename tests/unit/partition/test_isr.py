@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.broker.partition.isr_states import Committed, PendingExpand, PendingShrink
+from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import (
+    Brokers,
     append,
     fetch,
     isr_of,
@@ -269,6 +273,32 @@ def test_a_joining_replica_holds_the_watermark_back() -> None:
     assert leader.high_watermark == 5
     append(leader, 5, now_ms=5000)
     assert leader.high_watermark == 15, "it has not been seen for longer than the lag time"
+
+
+def test_a_follower_that_just_left_the_isr_holds_the_watermark_back_for_the_lag_time() -> None:
+    """The other member is at the log end, so neither a fetch nor an append tells the leader that
+    the time is over (seed 1672)."""
+    leader = leader_of((1, 2, 3), replica_lag_time_max_ms=100)
+    append(leader, 4)
+    leader.make_leader(value(1, 5, (1, 2), 6), now_ms=10)
+    fetch(leader, 2, 4, now_ms=10)
+    leader.check_joining(99)
+    assert leader.high_watermark == 0
+    leader.check_joining(101)
+    assert leader.high_watermark == 4
+
+
+def test_a_follower_whose_log_directory_failed_does_not_hold_the_watermark_back() -> None:
+    brokers, directory = Brokers(), Uuid(b"a log directory.")
+    brokers.change(3, log_dirs=(Uuid(b"another one, too"),))
+    leader = leader_of((1, 2, 3), brokers, replica_lag_time_max_ms=100)
+    append(leader, 4)
+    without = replace(value(1, 5, (1, 2), 6), directories=(directory,) * 3)
+    leader.make_leader(without, now_ms=10)
+    fetch(leader, 2, 4, now_ms=10)
+    assert leader.high_watermark == 4
+    fetch(leader, 3, 4, now_ms=10)
+    assert proposal_of(leader) is None, "the controller would refuse it"
 
 
 def test_states_say_what_counts() -> None:

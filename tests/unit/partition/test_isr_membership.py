@@ -8,6 +8,8 @@ import pytest
 
 from quorate.broker.partition.isr_membership import has_caught_up, is_isr_eligible, lagging
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
+from quorate.quorum.directory_ids import LOST, MIGRATING
+from quorate.quorum.ids import Uuid
 from tests.unit.partition.harness import (
     Brokers,
     append,
@@ -17,6 +19,8 @@ from tests.unit.partition.harness import (
     proposal_of,
     value,
 )
+
+ONE, OTHER = Uuid(b"log directory 01"), Uuid(b"log directory 02")
 
 
 def follower(
@@ -57,11 +61,24 @@ def test_which_broker_is_eligible(
 ) -> None:
     brokers = Brokers()
     brokers.change(3, **changes)
-    assert is_isr_eligible(follower(3, 0, broker_epoch=broker_epoch), brokers(3)) == eligible
+    sent = follower(3, 0, broker_epoch=broker_epoch)
+    assert is_isr_eligible(sent, brokers(3), ONE) == eligible
+
+
+@pytest.mark.parametrize(
+    ("directory", "eligible"), [(ONE, True), (OTHER, False), (MIGRATING, True), (LOST, False)]
+)
+def test_a_replica_in_a_directory_that_is_offline_is_not_eligible(
+    directory: Uuid, eligible: bool
+) -> None:
+    brokers = Brokers()
+    brokers.change(3, log_dirs=(ONE,))
+    sent = follower(3, 0, broker_epoch=103)
+    assert is_isr_eligible(sent, brokers(3), directory) == eligible
 
 
 def test_a_broker_that_is_not_registered_is_not_eligible() -> None:
-    assert not is_isr_eligible(follower(3, 0, broker_epoch=UNKNOWN_BROKER_EPOCH), None)
+    assert not is_isr_eligible(follower(3, 0, broker_epoch=UNKNOWN_BROKER_EPOCH), None, ONE)
 
 
 def test_which_members_lag() -> None:

@@ -190,7 +190,7 @@ class Walk:
         self.now_ms += self.random.choice((1, 10, LAG_MS))
         for replica in self.replicas.values():
             replica.check_followers(self.now_ms)
-            replica.check_joining()
+            replica.check_joining(self.now_ms)
 
     def step(self) -> None:
         some = self.random.choice(IDS)
