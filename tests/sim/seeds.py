@@ -300,6 +300,12 @@ def is_damaged(seed: int, plan: Plan) -> bool:
     return plan.damaged or Random(f"{seed}/damaged").random() < DAMAGED_SHARE
 
 
+def has_one_fault_at_a_time(seed: int, plan: Plan, profile: str) -> bool:
+    """Return True if no node crashes or is killed beside the faults of the profile."""
+    kills = any(work.kills for work in works_of(seed, plan))
+    return profile in MILD and not (kills or crashes_at_calls(seed, plan))
+
+
 def crashes_at_calls(seed: int, plan: Plan) -> bool:
     """Return True if processes crash at drawn calls of their disks in a seed."""
     return plan.crashes or Random(f"{seed}/crashes at calls").random() < CRASHES_SHARE
@@ -334,7 +340,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     stage.progress = Progress(stage.loop, stage.done)
     await asyncio.sleep(end_s - stage.loop.time())
     stage.progress.stop()
-    if profile.name in MILD and not crashes_at_calls(seed, plan):
+    if has_one_fault_at_a_time(seed, plan, profile.name):
         stage.progress.require()
     for task in tasks:
         task.cancel()

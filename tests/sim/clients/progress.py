@@ -2,7 +2,7 @@
 
 A cluster that recovers only after all faults have ended would pass the final checks. In the mild
 profiles at most one fault is under way, so the clients must make progress during the faults, too,
-in each partition. This does not hold beside crashes at calls of disks, which come at any time.
+in each partition. This does not hold beside crashes and kills that come at any time.
 """
 
 from __future__ import annotations

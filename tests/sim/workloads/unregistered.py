@@ -24,6 +24,7 @@ AWAY_S = 0.3
 
 class Unregistered(Workload):
     name_of = "unregistered"
+    kills = True
 
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)

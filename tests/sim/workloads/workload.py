@@ -48,6 +48,8 @@ class Workload(Client):
     """Configuration of all nodes that the workload needs."""
     logs_in: ClassVar[bool] = False
     """True if the workload needs the listener for clients that log in."""
+    kills: ClassVar[bool] = False
+    """True if the workload kills nodes, also while a fault is under way."""
 
     def __init__(self, stage: Simulation) -> None:
         super().__init__(stage.cluster, self.name_of)
