@@ -301,9 +301,10 @@ def is_damaged(seed: int, plan: Plan) -> bool:
 
 
 def has_one_fault_at_a_time(seed: int, plan: Plan, profile: str) -> bool:
-    """Return True if no node crashes or is killed beside the faults of the profile."""
+    """Return True if no node crashes, is killed or loses data beside the faults of the profile."""
     kills = any(work.kills for work in works_of(seed, plan))
-    return profile in MILD and not (kills or crashes_at_calls(seed, plan))
+    hurts = kills or crashes_at_calls(seed, plan) or is_damaged(seed, plan)
+    return profile in MILD and not hurts
 
 
 def crashes_at_calls(seed: int, plan: Plan) -> bool:

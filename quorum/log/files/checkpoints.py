@@ -7,6 +7,7 @@ checkpoints have a version line, a line with the number of entries, and one line
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import TypeVar
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 EPOCHS_NAME = "leader-epoch-checkpoint"
 PARTITION_METADATA_NAME = "partition.metadata"
+CUT_OFF_ID = re.compile(rb"[A-Za-z0-9_-]{0,21}")
+"""The beginning of a topic id as text, which has 22 characters."""
 CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
 RECOVERY_POINTS_NAME = "recovery-point-offset-checkpoint"
@@ -209,13 +212,14 @@ def sync_partition_metadata(disk: Disk, directory: str) -> None:
 
 
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
-    """Return the topic id, or None if the file is missing or empty, as after a power cut. Block.
+    """Return the topic id, or None if the file is missing, empty or cut off, as after a power cut
+    or if the disk was full. Block.
 
     A file that holds only zero bytes counts as empty. Raise CorruptCheckpoint if the file holds
     anything else."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
     content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
-    if content is None or not content.strip(b"\0"):
+    if content is None or not content.strip(b"\0") or is_cut_off(content):
         return None
     try:
         version, topic_id = (line.split(": ", 1) for line in content.decode().splitlines())
@@ -228,6 +232,14 @@ def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
             2,
             f"no valid topic id ({error}). Write the id that `quorate topics --describe` prints",
         ) from None
+
+
+def is_cut_off(content: bytes) -> bool:
+    """Return True if a valid `partition.metadata` begins with `content`, and is longer."""
+    head = f"version: {CHECKPOINT_VERSION}\ntopic_id: ".encode()
+    if head.startswith(content):
+        return True
+    return content.startswith(head) and CUT_OFF_ID.fullmatch(content[len(head) :]) is not None
 
 
 # -- clean shutdown --------------------------------------------------------------------------------

@@ -95,6 +95,16 @@ def test_partition_metadata_with_any_bit_flipped_is_told_or_names_another_topic(
             assert found != METADATA_TOPIC_ID or unused_bits_or_line_end, damaged
 
 
+def test_partition_metadata_that_is_cut_off_names_no_topic() -> None:
+    """The disk was full, or the power failed (seed 2062). Nothing shows that the topic differs."""
+    disk = new_disk()
+    checkpoints.write_partition_metadata(disk, "/d", METADATA_TOPIC_ID)
+    content = disk.content("/d/partition.metadata")
+    for length in range(len(content)):
+        put(disk, "/d/partition.metadata", content[:length])
+        assert checkpoints.read_partition_metadata(disk, "/d") is None, content[:length]
+
+
 def test_partition_metadata_that_a_crash_took_is_missing() -> None:
     found = set()
     for seed in range(50):
