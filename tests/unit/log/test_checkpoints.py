@@ -101,8 +101,9 @@ def test_partition_metadata_that_is_cut_off_names_no_topic() -> None:
     checkpoints.write_partition_metadata(disk, "/d", METADATA_TOPIC_ID)
     content = disk.content("/d/partition.metadata")
     for length in range(len(content)):
-        put(disk, "/d/partition.metadata", content[:length])
-        assert checkpoints.read_partition_metadata(disk, "/d") is None, content[:length]
+        cut = new_disk()
+        put(cut, "/d/partition.metadata", content[:length])
+        assert checkpoints.read_partition_metadata(cut, "/d") is None, content[:length]
 
 
 def test_partition_metadata_that_a_crash_took_is_missing() -> None:
