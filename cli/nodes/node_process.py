@@ -14,7 +14,8 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -24,10 +25,16 @@ from quorate.cli.nodes.log_format import formatter_of
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log.disks.disk_failures import explained
-from quorate.quorum.node.allocator import merge_freed_at_once, return_large_blocks
+from quorate.quorum.node.allocator import (
+    merge_freed_at_once,
+    return_freed_pages,
+    return_large_blocks,
+)
 from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
 
+RETURN_INTERVAL_S = 30.0
+"""The time between two returns of freed memory to the system."""
 MIN_OPEN_FILES = 65_536
 """The soft limit of open files that a node asks for. A lower hard limit bounds it."""
 
@@ -141,6 +148,31 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
     seams = Seams(
         clock=AsyncioClock(), random=random.SystemRandom(), transport=transport, disk=OsDisk()
     )
+    async with returning_memory():
+        await run_role(config, seams, faults, stop)
+
+
+@asynccontextmanager
+async def returning_memory() -> AsyncIterator[None]:
+    """Return freed memory to the system from time to time, in a thread, until the end."""
+
+    async def repeat() -> None:
+        while True:
+            await asyncio.sleep(RETURN_INTERVAL_S)
+            await asyncio.to_thread(return_freed_pages)
+
+    task = asyncio.create_task(repeat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def run_role(
+    config: NodeConfig, seams: Seams, faults: Path | None, stop: asyncio.Event
+) -> None:
+    """Run the broker or the controller, with injected faults if there is a socket for them."""
     role = "broker" if config.is_broker else "controller"
     roles = ",".join(config.roles)
     started = {"event": "started"}

@@ -17,8 +17,13 @@ KiB. Then each frame of a MB gives its pages back, and the next frame gets a pag
 them: 70 for 1,000 consumed records of 1,000 bytes, and 350 for as many produced ones. That number
 is therefore set, too: 0 and 210 are left.
 
+`return_freed_pages`: the heap only shrinks at its end. If a small piece lives behind freed blocks
+of less than that size, they keep their memory, such as 128 MB of members that have left their
+groups. The function gives back all free pages below the end. With 128 MB that took 11 ms, and less
+than 1 ms when there was nothing to give. Other threads that need the heap wait meanwhile.
+
 The settings hold for the whole process, so only a node's process asks for them. With a C library
-that has no `mallopt`, both functions do nothing.
+that has no such function, these functions do nothing.
 """
 
 from __future__ import annotations
@@ -46,6 +51,13 @@ def return_large_blocks() -> None:
     """Give the memory of a large block back to the system when it is freed."""
     _set(M_MMAP_THRESHOLD, LARGE_BYTES)
     _set(M_TRIM_THRESHOLD, KEPT_BYTES)
+
+
+def return_freed_pages() -> None:
+    """Give the free pages of the heap back to the system, but KEPT_BYTES at its end. Block."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(KEPT_BYTES)
 
 
 def _set(option: int, value: int) -> None:

@@ -65,6 +65,32 @@ def test_the_memory_of_large_blocks_goes_back_to_the_system() -> None:
     assert returned_mb("return_large_blocks()") > 150
 
 
+# Blocks that come from the heap, such as the metadata of the members of groups.
+PINNED = """
+from quorate.quorum.node.allocator import return_freed_pages, return_large_blocks
+
+def resident_mb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+return_large_blocks()
+blocks, small = [], []
+for _ in range(100):
+    blocks.append(bytearray(1 << 20))
+    small.append(bytearray(3000))
+held = resident_mb()
+del blocks
+PREPARED
+print(held - resident_mb())
+"""
+
+
+@pytest.mark.skipif(LIBRARY != "glibc", reason="other libraries have no such heap")
+def test_free_pages_below_a_piece_in_use_go_back_to_the_system() -> None:
+    assert returned_mb("", PINNED) < 20
+    assert returned_mb("return_freed_pages()", PINNED) > 80
+
+
 # Frames of produce and fetch, each freed before the next one comes.
 FRAMES = """
 from resource import RUSAGE_SELF, getrusage
@@ -89,8 +115,8 @@ def test_the_pages_of_a_frame_serve_the_next_one() -> None:
     assert faults < 10, f"{faults} page faults for each frame"
 
 
-def returned_mb(prepared: str) -> int:
-    program = [sys.executable, "-c", KEPT.replace("PREPARED", prepared)]
+def returned_mb(prepared: str, program_text: str = KEPT) -> int:
+    program = [sys.executable, "-c", program_text.replace("PREPARED", prepared)]
     return int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
 
 
