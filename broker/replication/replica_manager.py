@@ -350,7 +350,7 @@ class ReplicaManager:
             if not (hosted.gone or hosted.moving) and self.logs.apply_retention(
                 hosted.log, hosted.partition.high_watermark
             ):
-                hosted.start_moved()
+                self.fetchers.start_moved(hosted)
         if len(some) == RETAINED_PER_SLICE:
             self._clock.call_soon(lambda: self._retain(remaining))
 

@@ -137,6 +137,13 @@ class ReplicaFetcher:
             self._flushing.pop(key, None)
             self._forgotten[key] = None
 
+    def report(self, key: Key) -> None:
+        """Name a partition in the next request, because its log start has moved. Ignore one that is
+        not followed, or that waits for its flush or after a failure and is named then."""
+        if key in self._partitions and not (key in self._flushing or key in self._backing_off):
+            self._to_request[key] = self._partitions[key]
+            self._send_soon()
+
     def end_backoffs(self) -> None:
         """Retry everything that failed, because new metadata may have removed the cause."""
         self._to_request.update(self._backing_off)

@@ -89,6 +89,14 @@ class ReplicaFetcherManager:
         if place is not None:
             self._fetchers[place].unfollow(key)
 
+    def start_moved(self, hosted: HostedPartition) -> None:
+        """Tell the followers of a log, or its leader, that retention has moved the log start. A
+        leader must not send a consumer to a follower that has deleted the records (KIP-392)."""
+        hosted.start_moved()
+        place = self._places.get(hosted.key)
+        if place is not None:
+            self._fetchers[place].report(hosted.key)
+
     def resize(self, fetchers: int) -> None:
         """Use this number of fetchers for each source broker. The partitions whose fetcher changes
         move in slices of the event loop, and each begins again at its log end."""

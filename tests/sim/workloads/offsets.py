@@ -87,12 +87,12 @@ class Offsets(Workload):
             self._refused(group, error)
 
     async def _fetch(self, group: str) -> bool:
-        coordinator = await self._coordinator(group)
-        if coordinator is None:
-            return False
         topic = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0,))
         request = OffsetFetchRequest(group_id=group, topics=(topic,))
         try:
+            coordinator = await self._coordinator(group)
+            if coordinator is None:
+                return False
             answer = await self.ask(coordinator, request, FETCH_VERSION)
         except Unreachable:
             self._coordinators.pop(group, None)

@@ -89,15 +89,24 @@ class Throttled(Workload):
         found = dict(await self.read(NAME, 0, 0))
         for offset, value in self.acknowledged.items():
             require(found.get(offset) == value, f"{NAME}: {value[:20]!r} is not at {offset}")
+        while len(self.stage.isr_of((NAME, 0))) < 3:  # a broker has found damage, and is back
+            await self.pause(BACKOFF_S)
         await self._set_rates(LOWEST)
         start_s = self.stage.loop.time()
-        exceeded = 0
+        exceeded, processes = 0, self._processes()
         while self.stage.loop.time() < start_s + LAG_S:
-            await self._is_exempt()
+            took_s = await self._write_surely()
+            if self._processes() != processes:  # a broker has found damage, and left the ISR
+                break
+            self.check_exempt(took_s, self.stage.isr_of((NAME, 0)))
             exceeded += self.leader_exceeds()
             await self.pause(BACKOFF_S)
-        require(exceeded, f"{NAME}: the throttle is not exceeded")
+        else:
+            require(exceeded, f"{NAME}: the throttle is not exceeded")
         await self._set_rates(UNLIMITED)
+
+    def _processes(self) -> list[object]:
+        return [each.process for each in self.stage.cluster.brokers]
 
     def leader_exceeds(self) -> bool:
         """Return True if the throttle of the present leader is exceeded. The throttle of a new
@@ -106,14 +115,16 @@ class Throttled(Workload):
         leader = self.stage.leader_of((NAME, 0))
         return leader is not None and self._managers()[leader.id].leader_throttle.exceeded
 
-    async def _is_exempt(self) -> None:
-        """Check that a write is acknowledged in time and the ISR stays complete, although the
-        throttle is exceeded."""
+    async def _write_surely(self) -> float:
+        """Write a record until it is acknowledged. Return the time that it took, in seconds."""
         start_s = self.stage.loop.time()
         while not await self._write():
             await self.refresh()
-        took_s = self.stage.loop.time() - start_s
+        return self.stage.loop.time() - start_s
+
+    def check_exempt(self, took_s: float, isr: tuple[int, ...]) -> None:
+        """Check that a write was acknowledged in time and the ISR is complete, although the
+        throttle is exceeded."""
         require(took_s < ANSWER_S, f"{NAME}: acks=all took {took_s:.1f} s beside a throttle")
-        isr = self.stage.isr_of((NAME, 0))
         require(len(isr) == 3, f"{NAME}: a throttle removed a replica from the ISR {isr}")
         self.count("writes of an exempt ISR")

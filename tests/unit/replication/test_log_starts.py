@@ -10,6 +10,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import build_batch
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files.errors import OutOfFiles
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -141,3 +142,24 @@ def test_uncommitted_record_below_the_leaders_log_start(make_cluster: MakeCluste
     cluster.run(50)
     assert b"of the deposed leader" not in b"".join(cluster.content(1, topic))
     assert cluster.hosted(1, topic).log.end_offset == 2
+
+
+def test_a_follower_reports_a_log_start_that_its_own_retention_moved(
+    make_cluster: MakeCluster,
+) -> None:
+    """The partition is idle, so nothing else makes the follower name it in a request. The leader
+    would send consumers to the follower that read below this start (seed 2935)."""
+    cluster = make_cluster(brokers=2)
+    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    for index in range(6):
+        cluster.produce(1, topic, b"%040d" % index)
+    cluster.run(2000)
+    leadership = cluster.hosted(1, topic).partition.leadership
+    assert leadership is not None and leadership.replicas[2].start_offset == 0
+    cluster.nodes[2].replicas._apply_retention()
+    start = cluster.hosted(2, topic).log.start_offset
+    assert start > 0 == cluster.hosted(1, topic).log.start_offset
+    cluster.run(1000)
+    assert leadership.replicas[2].start_offset == start
