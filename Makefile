@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
-	@echo "make test       run all tests except those of the next three targets  13 min"
+	@echo "make test       run all tests except those of the next three targets   8 min"
 	@echo "make test-tools run the tests with a browser, promtool and linters      3 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
 	@echo "make test-old-kafka    compare with Kafka 3.3.2 and 3.6.2 (Java, Maven)   2 min"

@@ -1,8 +1,7 @@
 """The histories find missing safeguards: without one named safeguard, a named history breaks an
 invariant.
 
-Each history also runs with unchanged production code, and then it must pass. `make test` runs every
-fourth one like this, and the long tests all others.
+Each history also runs with unchanged production code, and then it must pass.
 """
 
 from __future__ import annotations
@@ -16,10 +15,6 @@ from tests.sim.ablations.stories import BROKEN, Story, said
 from tests.sim.ablations.table import ABLATIONS, rows, rows_in_readme
 
 STORIES: dict[str, Story] = {each.story.name: each.story for each in ABLATIONS.values()}
-WHOLE = [
-    pytest.param(story, id=name, marks=pytest.mark.long if number % 4 else ())
-    for number, (name, story) in enumerate(STORIES.items())
-]
 
 
 @pytest.mark.parametrize("ablation", ABLATIONS.values(), ids=str)
@@ -31,7 +26,7 @@ def test_without_it_the_history_breaks(ablation: Ablation) -> None:
     )
 
 
-@pytest.mark.parametrize("story", WHOLE)
+@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
 def test_with_all_of_them_it_does_not(story: Story) -> None:
     story.tell()
 
