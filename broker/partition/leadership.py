@@ -33,7 +33,6 @@ from quorate.broker.partition.isr_states import (
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
-from quorate.quorum.directory_ids import MIGRATING
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker, Partition
@@ -211,10 +210,9 @@ class Leadership:
         return replica.caught_up(end_offset, now_ms, lag_ms) and self._is_eligible(replica)
 
     def _is_eligible(self, replica: ReplicaState) -> bool:
-        broker_id = replica.broker_id
-        value = self._value
-        directory = MIGRATING if value is None else replica_directory(value, broker_id)
-        return is_isr_eligible(replica, self._brokers(broker_id), directory)
+        assert self._value is not None, "the followers are known from the metadata"
+        directory = replica_directory(self._value, replica.broker_id)
+        return is_isr_eligible(replica, self._brokers(replica.broker_id), directory)
 
     def _enter(self, state: IsrState) -> None:
         """Replace the state of the ISR. Raise AssertionError if the transition is not allowed."""
