@@ -45,7 +45,6 @@ EFFECTS = (
     "quotas: 192.0.2.1 was refused",
 )
 STATES = (
-    "quorum lost for good",
     "clean stops under load",
     "disk calls that take time",
     "controllers that are brokers",
@@ -75,6 +74,7 @@ def test_fixed_seeds(record_property: Told) -> None:
     for what in CHECKS:
         assert tally.checks[what] > len(FIXED_SEEDS), what
     assert tally.coverage["elections"] > 100 < tally.coverage["replicas that joined an ISR"]
+    assert tally.coverage["quorum lost for good"] > 2
     assert tally.coverage["the order of changes of the voters"] > len(FIXED_SEEDS) // 2
     for work in WORKLOADS:
         assert tally.coverage[f"workload {work.name_of}"] > 0, work

@@ -37,12 +37,11 @@ def rows_of(table: DataFrame) -> list[str]:
     return sorted(row[0] for row in table.select(text).collect())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "names", "chosen"),
     [
         pytest.param(b"".join(batches()), SOME, 1, id="some"),
-        pytest.param(Varied(SEED).run(STEPS), TABLES, 2, id="all"),
+        pytest.param(Varied(SEED).run(STEPS), TABLES, 2, marks=pytest.mark.long, id="all"),
     ],
 )
 def test_the_rows_are_those_that_a_condition_keeps(

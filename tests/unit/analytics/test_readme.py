@@ -54,7 +54,7 @@ def commands(block: str, directory: Path) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("heading", "exported"),
     [
-        pytest.param("Query the history of a cluster", (), marks=pytest.mark.long),
+        ("Query the history of a cluster", ()),
         ("Read your Kafka's metadata log", ("--table", "topics")),
         pytest.param("Read your Kafka's metadata log", (), marks=pytest.mark.long),
     ],

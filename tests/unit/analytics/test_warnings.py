@@ -85,7 +85,6 @@ def test_a_newer_version_makes_no_partition_of_nulls(spark: SparkSession, tmp_pa
         strict.count()
 
 
-@pytest.mark.long
 def test_a_log_without_its_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     found = tables(spark, tmp_path, batch(7, LOST), first=7)
     assert said(found, "kind", "severity", "first_offset", "last_offset", "count") == [
@@ -113,7 +112,6 @@ def test_damage_is_skipped_and_said(spark: SparkSession, tmp_path: Path) -> None
     assert [row["leader"] for row in found["partitions"].collect()] == [-1], "after the damage"
 
 
-@pytest.mark.long
 def test_a_fast_clock_lengthens_no_open_interval(spark: SparkSession, tmp_path: Path) -> None:
     """The second controller is a million steps ahead. The third one is right again."""
     found = tables(
