@@ -10,13 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from quorate.broker.local.errors import WrongState
+from quorate.broker.local.errors import TopicRefused, WrongState
 from quorate.broker.local.fault_rules import Nodes, pairs
 from quorate.broker.local.layout import Value
-from quorate.broker.local.local_nodes import LocalNodes
+from quorate.broker.local.local_nodes import POLL_S, LocalNodes
 from quorate.broker.local.topics import admin_tls, create_topic, topic_request
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import CreateTopicsRequest
+from quorate.quorum.rpc.kafka.client import ClientError
 from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import TransportError
 
 TIMEOUT_S = 30.0
 """The default time limit of the waiting methods, in seconds."""
@@ -253,22 +257,49 @@ class Cluster(LocalNodes):
 
         Paused brokers do not count. The replication factor is by default that of the configs
         (`default.replication.factor`): the number of brokers, but at most three. `config` holds
-        configs of the topic. Raise WrongState if no broker runs, TopicRefused if the cluster
-        refuses the topic, and NotInTime."""
-        self._check()
-        brokers = sorted(self._expected())
-        if not brokers:
-            raise WrongState("no broker is running, so no topic can be created: restart one first")
-        address, transport = self._layout.clients[brokers[0]], AioTransport()
-        request = topic_request(name, partitions, replication_factor, config or {})
-        if self._layout.secured is None:
-            await create_topic(transport, address, request)
-        else:  # controllers take the admin's certificate instead of a login
-            address = self._layout.controllers[await self.controller_id()]
-            tls = admin_tls(self._layout.secured)
-            await create_topic(DialingTransport(transport, tls), address, request)
+        configs of the topic. The request is repeated if its answer is lost, or if the cluster
+        cannot decide now. Raise WrongState if no broker runs, TopicRefused if the cluster refuses
+        the topic, and NotInTime."""
+        await self._create(topic_request(name, partitions, replication_factor, config or {}))
 
         def served() -> bool:
             return all(self._serves(each, name, partitions) for each in sorted(self._expected()))
 
         await self._until(served, f"topic {name} served by all running brokers", TIMEOUT_S)
+
+    async def _create(self, request: CreateTopicsRequest) -> None:
+        """Send the request until an answer tells the outcome, for at most TIMEOUT_S.
+
+        An answer may be lost, for example because the active controller changes. If the next answer
+        is that the topic exists, and it did not exist before, the earlier request has created
+        it."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + TIMEOUT_S
+        existed, unknown = self.image.topic(request.topics[0].name) is not None, False
+        while True:
+            self._check()
+            try:
+                await self._create_once(request)
+                return
+            except TopicRefused as refused:
+                exists = refused.error == ErrorCode.TOPIC_ALREADY_EXISTS
+                if exists and unknown and not existed:
+                    return
+                if not refused.retriable or loop.time() > deadline_s:
+                    raise
+            except (ClientError, TransportError):
+                if loop.time() > deadline_s:
+                    raise
+            unknown = True
+            await asyncio.sleep(POLL_S)
+
+    async def _create_once(self, request: CreateTopicsRequest) -> None:
+        brokers = sorted(self._expected())
+        if not brokers:
+            raise WrongState("no broker is running, so no topic can be created: restart one first")
+        if self._layout.secured is None:
+            await create_topic(AioTransport(), self._layout.clients[brokers[0]], request)
+        else:  # controllers take the admin's certificate instead of a login
+            address = self._layout.controllers[await self.controller_id()]
+            tls = admin_tls(self._layout.secured)
+            await create_topic(DialingTransport(AioTransport(), tls), address, request)

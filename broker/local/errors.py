@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from quorate.quorum.protocol.errors import ErrorCode
+
 
 class LocalClusterError(Exception):
     """The base class of these errors."""
@@ -27,4 +29,15 @@ class WrongState(LocalClusterError):
 
 
 class TopicRefused(LocalClusterError):
-    """The cluster refused the topic. The message holds Kafka's error and its reason."""
+    """The cluster refused the topic. The message holds Kafka's error and its reason.
+
+    `retriable` is True if the same request may succeed later. The cluster may then have created the
+    topic already, or still create it."""
+
+    def __init__(self, topic: str, error: ErrorCode, reason: str | None) -> None:
+        super().__init__(f"topic {topic!r} is refused: {error.name}: {reason or error.message}")
+        self.error = error
+
+    @property
+    def retriable(self) -> bool:
+        return self.error.retriable

@@ -54,11 +54,11 @@ def topic_request(
 async def create_topic(
     transport: Transport, address: Address, request: CreateTopicsRequest
 ) -> None:
-    """Send a request for one topic to the broker, or to the active controller, at `address`.
+    """Send a request for one topic to the broker, or to the active controller, at `address`, once.
 
     On return the topic is committed, but brokers may not have replayed it yet. Raise TopicRefused
     if the cluster refuses the topic, and the errors of `KafkaClient` if the node does not
-    answer."""
+    answer. `Cluster.create_topic` repeats the request."""
     client = await KafkaClient.connect(transport, AsyncioClock(), address)
     try:
         answer = await client.call(request)
@@ -66,5 +66,4 @@ async def create_topic(
         client.close()
     (result,) = answer.topics
     if result.error_code != ErrorCode.NONE:
-        error = ErrorCode.of(result.error_code).name
-        raise TopicRefused(f"topic {result.name!r} is refused: {error}: {result.error_message}")
+        raise TopicRefused(result.name, ErrorCode.of(result.error_code), result.error_message)

@@ -10,12 +10,13 @@ from unittest import mock
 import pytest
 
 from quorate.quorum.raft.raft import Raft
+from tests.sim.checks.admin_history import DEFAULTS
 from tests.sim.checks.committed_log import Print, Violation
 from tests.sim.faults.rebuild import check
-from tests.sim.run import play, simulation
+from tests.sim.run import LIVENESS_S, Simulation, play, simulation
 from tests.sim.scripts import lost_quorum_scenarios as scenarios
 from tests.sim.scripts.scenarios import Scenario
-from tests.sim.world.cluster import Shape
+from tests.sim.world.cluster import Shape, SimCluster
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,26 @@ def test_a_vote_after_the_meeting_with_the_rebuilt_quorum_is_found() -> None:
 def test_old_controllers_with_long_paths_vote_only_before_the_meeting() -> None:
     with simulation("a vote after the meeting", Shape(distances=True)) as stage:
         play(stage, scenarios.old_controllers_come_back(stage))
+
+
+def test_answers_of_the_quorum_before_a_rebuild_count_for_nothing() -> None:
+    """The old controllers of seed 1690 elected a leader and carried out changes, which were lost
+    when the controllers were formatted."""
+    with simulation("an old quorum decides") as stage:
+        play(stage, ask_every_controller(stage))
+
+
+async def ask_every_controller(stage: Simulation) -> None:
+    cluster, history = stage.cluster, stage.history.admin
+    cluster.start_all()
+    await stage.until(lambda: bool(cluster.active_controllers()), "a leader", LIVENESS_S)
+    (active,) = cluster.active_controllers()
+    admin = scenarios.at_controllers(stage)
+    admin._addresses = {active.id: admin._addresses[active.id]}
+    await admin.spawn(admin._configure_brokers())
+    with mock.patch(f"{SimCluster.__module__}.generation_of", lambda each: int(each is not active)):
+        await admin.spawn(admin._configure_brokers())
+    assert [each.answered for each in history.operations[DEFAULTS]] == [True, False]
 
 
 @dataclass

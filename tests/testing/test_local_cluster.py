@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
@@ -13,6 +15,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from quorate.config.key import ConfigError
 from quorate.quorum.log.disks.os_file import OsFile
 from quorate.quorum.node.opening.directory_lock import NodeRefused
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.rpc.kafka.client import Disconnected, KafkaClient
 from quorate.testing import (
     LocalCluster,
     NodeFailed,
@@ -176,6 +181,33 @@ def test_calls_that_make_no_sense_are_refused(cluster: ThreadedCluster) -> None:
         cluster.leader("nothing", timeout_s=0.01)
     with pytest.raises(ValueError, match="brokers: value 0 must be from 1"):
         LocalCluster(brokers=0)
+
+
+@pytest.mark.parametrize(
+    "lost", [ErrorCode.REQUEST_TIMED_OUT, None], ids=["the broker's", "all of the broker"]
+)
+async def test_a_topic_is_created_although_the_first_answer_is_lost(
+    monkeypatch: pytest.MonkeyPatch, lost: ErrorCode | None
+) -> None:
+    """Without the repetition, a test failed because the active controller changed during it."""
+    call, asked = KafkaClient.call, []
+
+    async def losing(client: KafkaClient, request: Message) -> Any:
+        answer = await call(client, request)
+        asked.append(answer.topics[0].error_code)
+        if len(asked) > 1:
+            return answer
+        if lost is None:
+            raise Disconnected("the connection is lost")
+        return replace(answer, topics=(replace(answer.topics[0], error_code=lost),))
+
+    async with LocalCluster() as cluster:
+        monkeypatch.setattr(KafkaClient, "call", losing)
+        await cluster.create_topic("orders")
+        assert asked == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+        del asked[:]
+        with pytest.raises(TopicRefused, match="TOPIC_ALREADY_EXISTS"):
+            await cluster.create_topic("orders")  # it existed before
 
 
 async def test_on_the_loop_of_the_test_with_an_asyncio_client() -> None:

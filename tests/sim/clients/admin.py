@@ -113,9 +113,17 @@ class Admin(Client):
         )
 
     async def _do(self, request: Message) -> int | None:
+        """Send a change to any node. Return the error code, or None if the outcome is unknown: no
+        answer came, or a node that belongs to the quorum before a rebuild has sent it. That quorum
+        may still decide (docs/protocol/rebuilding-a-quorum.md, rule 12), but the rebuilt quorum
+        does not know its decisions (seed 1690)."""
+        node_id = self.random.choice(sorted(self._addresses))
+        past = self._cluster.is_past(node_id)
         try:
-            answer: Any = await self.ask_any(request)
+            answer: Any = await self.ask(node_id, request)
         except Unreachable:
+            return None
+        if past or self._cluster.is_past(node_id):
             return None
         results: Any = next(
             value

@@ -336,6 +336,12 @@ class SimCluster:
     def note(self, event: str) -> None:
         self.trace.append(f"{self.loop.time():10.4f} {event}")
 
+    def is_past(self, node_id: int) -> bool:
+        """Return True if a node runs that does not know the latest generation of the quorum."""
+        latest = max(map(generation_of, self.machines.values()))
+        nodes = (each for each in self.machines.values() if each.id == node_id and each.process)
+        return any(generation_of(each) < latest for each in nodes)
+
     def active_controllers(self) -> list[Machine]:
         """Return the active controllers of the latest generation of the quorum."""
         latest = max(map(generation_of, self.machines.values()))
