@@ -43,13 +43,15 @@ class Snapshot(NamedTuple):
 
 class LogPart(NamedTuple):
     """The bytes `start` to `stop` of a segment file. The batch at `start` holds `offset`, unless
-    that offset is missing. `gaps` is True if offsets may be missing before a batch."""
+    that offset is missing. `gaps` is True if offsets may be missing before a batch. No batch
+    reaches beyond `end_offset`."""
 
     path: str
     offset: int
     start: int
     stop: int
     gaps: bool
+    end_offset: int
 
 
 def newest_snapshot(
@@ -98,8 +100,9 @@ def log_parts(log: Log, offset: int) -> list[LogPart]:
     while offset < log.end_offset:
         segment = log.segment_of(offset)
         start = segment.position_of(offset)
-        parts.append(LogPart(segment.path, offset, start, segment.size, log.gaps))
-        offset = segment.next_offset
+        end = segment.next_offset
+        parts.append(LogPart(segment.path, offset, start, segment.size, log.gaps, end))
+        offset = end
     return parts
 
 
@@ -123,7 +126,7 @@ def _read_part(file: File, part: LogPart, states: ProducerStates) -> Incremental
             if size_bytes > len(data):
                 data = file.pread(size_bytes, position)
             headers = _whole_batches(data)
-            _check_chain(headers, offset, first=position == part.start, gaps=part.gaps)
+            _check_chain(headers, offset, part, first=position == part.start)
         except CorruptBatch as error:
             raise CorruptLog(part.path, position, offset, str(error)) from error
         states.rebuild(header for header in headers if header.base_offset >= offset)
@@ -149,10 +152,11 @@ def _whole_batches(data: bytes) -> list[BatchHeader]:
     return headers
 
 
-def _check_chain(headers: list[BatchHeader], offset: int, *, first: bool, gaps: bool) -> None:
+def _check_chain(headers: list[BatchHeader], offset: int, part: LogPart, *, first: bool) -> None:
     for header in headers:
         holds = first and header.base_offset <= offset < header.next_offset
-        missing = gaps and header.base_offset > offset
+        missing = part.gaps and header.base_offset > offset
+        missing = missing and header.next_offset <= part.end_offset
         if not (holds or missing) and header.base_offset != offset:
             raise CorruptBatch(f"the batch says offset {header.base_offset}, not {offset}")
         first, offset = False, header.next_offset

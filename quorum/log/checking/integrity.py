@@ -53,12 +53,13 @@ def check_read(
 
     Raise CorruptLog if a batch fails its CRC or has another base offset or leader epoch than the
     log. The first batch may begin before `offset`. With `gaps`, offsets may be missing before each
-    batch."""
+    batch, but no batch reaches beyond the next segment."""
     position, expected = 0, offset
     try:
         for position, header in batches(data):
             first = position == 0 and header.base_offset <= offset < header.next_offset
             missing = gaps and header.base_offset > expected
+            missing = missing and header.next_offset <= segment.next_offset
             if not (first or missing) and header.base_offset != expected:
                 raise CorruptBatch(f"the batch has base offset {header.base_offset}")
             if header.leader_epoch != epoch_of(header):
@@ -75,16 +76,20 @@ def check_read(
 def check_all(segments: Iterable[Segment], epoch_of: EpochOf, *, gaps: bool = False) -> None:
     """Read and check all batches of these segments. Block.
 
-    Raise CorruptLog at the first damage, or if a segment ends before its last offset. With `gaps`,
-    offsets may be missing before each batch."""
+    Raise CorruptLog at the first damage, or if a segment ends before its last offset. The error has
+    the offset behind the batch before, because a base offset may be damaged. With `gaps`, offsets
+    may be missing before each batch, but no batch of a segment reaches beyond the next segment."""
     for segment in segments:
         offset, position = segment.base_offset, 0
         for position, header, intact in scan(segment):
             reason = ""
-            if header is not None and gaps and header.base_offset > offset:
-                offset = header.base_offset
-            if header is None or not intact or header.base_offset != offset:
+            if header is None or not intact or not _continues(header, offset, gaps):
                 reason = f"no valid batch with base offset {offset}"
+            elif gaps and header.next_offset > segment.next_offset:
+                reason = (
+                    f"the batch has base offset {header.base_offset}, but the segment ends at "
+                    f"{segment.next_offset}"
+                )
             elif header.leader_epoch != epoch_of(header):
                 reason = (
                     f"the batch has leader epoch {header.leader_epoch}, the log epoch "
@@ -98,3 +103,7 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf, *, gaps: bool = Fa
                 f"the segment ends here, but the next one begins at offset {segment.next_offset}"
             )
             raise CorruptLog(segment.path, segment.size, offset, reason)
+
+
+def _continues(header: BatchHeader, offset: int, gaps: bool) -> bool:
+    return header.base_offset == offset or (gaps and header.base_offset > offset)

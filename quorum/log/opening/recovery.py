@@ -39,7 +39,8 @@ rules make an epoch damage:
 It does not cover the base offset either. In a log with gaps, a batch whose base offset is too high
 looks right until the next batch has a lower one. Either of the two is damaged then. If the batch
 before both of them fits the lower offset, the fault is at the first of the two. Otherwise several
-batches contradict the lower offset, and the fault is there.
+batches contradict the lower offset, and the fault is there. A batch that reaches beyond the base
+offset of the next segment is damaged, too.
 
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
@@ -51,6 +52,7 @@ log meanwhile.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -234,7 +236,7 @@ class LogRecovery:
                 self._drop_from(index)
                 break
             segment.begin_scan()
-            damage = yield from self._scan(segment)
+            damage = yield from self._scan(segment, self._base_offset_after(index))
             offset = segment.next_offset
             if damage is not None:
                 torn = not self._settings.flushed_is_acknowledged or is_torn(
@@ -265,18 +267,24 @@ class LogRecovery:
                 self.report.reason,
             )
 
-    def _scan(self, segment: Segment) -> IncrementalWork[Damage | None]:
-        """Add the batches that are valid and continue the log. Return the first fault, or None if
-        all batches are added."""
-        damage = yield from self._add_batches(segment, segment.size)
+    def _base_offset_after(self, index: int) -> float:
+        """Return the base offset of the segment after this one, infinity if this is the last."""
+        return self.segments[index + 1].base_offset if index + 1 < len(self.segments) else math.inf
+
+    def _scan(self, segment: Segment, limit: float) -> IncrementalWork[Damage | None]:
+        """Add the batches that are valid, continue the log and end at `limit` at most. Return the
+        first fault, or None if all batches are added."""
+        damage = yield from self._add_batches(segment, segment.size, limit)
         if damage is not None and damage.offset < segment.next_offset:
             # The batch that was added last is in doubt. The others are added once more without it.
             self.epochs.truncate_to(segment.base_offset)
             segment.begin_scan()
-            yield from self._add_batches(segment, damage.position)
+            yield from self._add_batches(segment, damage.position, limit)
         return damage
 
-    def _add_batches(self, segment: Segment, size: int) -> IncrementalWork[Damage | None]:
+    def _add_batches(
+        self, segment: Segment, size: int, limit: float
+    ) -> IncrementalWork[Damage | None]:
         """Add the valid batches of the first `size` bytes. Return the first fault in them, or None.
 
         The fault may be at the batch that was added last."""
@@ -298,6 +306,8 @@ class LogRecovery:
                 reason = f"the batch has base offset {header.base_offset}"
                 if self.gaps and intact and last.offset <= header.base_offset:
                     return last
+            elif self.gaps and header.next_offset > limit:
+                reason = f"the batch has base offset {header.base_offset}, the next segment {limit}"
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"
             elif not self._may_be_its_epoch(header):

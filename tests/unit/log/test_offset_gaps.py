@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from quorate.broker.logs.producer_loading import log_parts, read_parts
+from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.log.batches.batch import read_header
 from quorate.quorum.log.files.errors import (
     BrokenChain,
@@ -208,3 +210,56 @@ def test_a_flushed_batch_that_is_in_doubt_is_not_cut() -> None:
     disk.flip(f"{PATH}/{0:020}.log", positions[1] + LOW_BYTE, 0x40)
     with pytest.raises(CorruptLog, match="base offset 67, and the next one a lower one"):
         Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=4)
+
+
+def two_segments() -> tuple[SimDisk, LogSettings, str]:
+    """Return the disk of a log with the batches 0, 3, 4 and 5 in one segment, 20 and 21 in the
+    next, its settings, and the path of the first segment. Batch 5 was changed to 69 on the disk."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    settings = LogSettings(segment_bytes=4 * len(batch(0, 1, [b"a"])))
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=False)
+    for base in (0, 3, 4, 5, 20, 21):
+        log.append(batch(base, 1 + base // 4, [b"a"]), wall_ms=0, gaps=True)
+    log.flush()
+    first, second = log._segments
+    assert (first.base_offset, second.base_offset) == (0, 6)
+    disk.flip(first.path, 3 * first.size // 4 + LOW_BYTE, 0x40)
+    return disk, settings, first.path
+
+
+def test_a_batch_beyond_the_next_segment_is_damage_that_was_durable() -> None:
+    """Recovery once kept the batch and removed the next segment."""
+    disk, settings, _ = two_segments()
+    with pytest.raises(CorruptLog, match="offset 5: the batch has base offset 69") as refused:
+        Log.open(disk, PATH, settings, wall_ms=0, clean=False, recovery_point=6)
+    assert refused.value.offset == 5
+
+
+def test_a_batch_beyond_the_next_segment_is_cut_if_it_was_not_flushed() -> None:
+    disk, settings, _ = two_segments()
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=False)
+    assert (bases(log, 0), log.end_offset) == ([0, 3, 4], 5)
+
+
+def test_damage_of_a_base_offset_is_at_the_end_of_the_batch_before() -> None:
+    """The owner lowers the recovery point to behind that offset. It was once the damaged offset,
+    so nothing was lowered, and a broker stopped again after each start (simulation seed 4248)."""
+    disk, settings, path = two_segments()
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=True)
+    found = log.first_damage(path)
+    assert found is not None and found.offset == 5
+    disk.flip(path, len(disk.content(path)) - 1)  # now it fails its CRC, too
+    found = log.first_damage(path)
+    assert found is not None and found.offset == 5
+
+
+def test_no_reader_gets_a_batch_beyond_the_next_segment() -> None:
+    disk, settings, _ = two_segments()
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=True)
+    assert bases(log, 20) == [20, 21]
+    with pytest.raises(CorruptLog, match="the batch has base offset 69"):
+        log.read(4, 1_000)
+    with pytest.raises(CorruptLog, match="the batch says offset 69, not 5"):
+        for _ in read_parts(disk, log_parts(log, 0), ProducerStates()):
+            pass
