@@ -15,6 +15,7 @@ A start cuts off the batches with a `TORN` result. A `DAMAGED` result has other 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from quorate.quorum.log.batches.batch import BatchHeader
 from quorate.quorum.log.checking.check_result import CheckResult, Kind
@@ -112,11 +113,11 @@ class LogCheck:
             self.start_offset = self.end_offset = bases[0]
             self._require_beginning()
         whole = True
-        for base in bases:
-            if base != self.end_offset and whole and not self._expected.compacted:
+        for base, following in zip_longest(bases, bases[1:]):
+            if base != self.end_offset and whole:
                 self._hole(base)
             self.end_offset = max(self.end_offset, base)
-            whole = self._segment(base, is_last=base == bases[-1])
+            whole = self._segment(base, following)
         if whole and self.end_offset < self._trusted_offset:
             self._shortened(bases)
 
@@ -152,12 +153,14 @@ class LogCheck:
 
     # -- segments --------------------------------------------------------------------------------
 
-    def _segment(self, base_offset: int, *, is_last: bool) -> bool:
-        """Check a segment and its indexes. Return True if all of its batches are valid."""
+    def _segment(self, base_offset: int, following: int | None) -> bool:
+        """Check a segment and its indexes. Return True if all of its batches are valid. `following`
+        is the base offset of the next segment, None for the last one."""
+        is_last = following is None
         segment = SegmentFile(self._disk, self._directory, base_offset)
         indexes = IndexCheck(self._disk, self._directory, base_offset, is_last=is_last)
         try:
-            damage = self._batches(segment, indexes)
+            damage = self._batches(segment, indexes, following)
         finally:
             segment.file.close()
         if damage is None:
@@ -170,9 +173,11 @@ class LogCheck:
                 self.wrong_indexes.append(base_offset)
         return damage is None
 
-    def _batches(self, segment: SegmentFile, indexes: IndexCheck) -> CheckResult | None:
+    def _batches(
+        self, segment: SegmentFile, indexes: IndexCheck, following: int | None
+    ) -> CheckResult | None:
         for position, header, intact in scan(segment):
-            reason = self._contradiction(header, intact)
+            reason = self._contradiction(header, intact, following)
             if header is None or reason:
                 damage = self._judged(segment, position, reason)
                 self.results.append(damage)
@@ -184,7 +189,9 @@ class LogCheck:
             self.batches += 1
         return None
 
-    def _contradiction(self, header: BatchHeader | None, intact: bool) -> str:
+    def _contradiction(
+        self, header: BatchHeader | None, intact: bool, following: int | None
+    ) -> str:
         """Return the fault of a batch, empty if it is valid and continues the log."""
         if header is None:
             return "no batch header"
@@ -193,6 +200,8 @@ class LogCheck:
             header.base_offset > expected and not self._expected.compacted
         ):
             return f"the batch has base offset {header.base_offset}"
+        if self._expected.compacted and following is not None and header.next_offset > following:
+            return f"the batch has base offset {header.base_offset}, the next segment {following}"
         if header.leader_epoch < self.epochs.latest:
             return f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"
         if not intact:

@@ -10,6 +10,8 @@ import pytest
 from quorate.broker.logs.producer_loading import log_parts, read_parts
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.log.batches.batch import read_header
+from quorate.quorum.log.checking.check_result import CheckResult, Kind
+from quorate.quorum.log.checking.verify import LogCheck, LogExpectations
 from quorate.quorum.log.files.errors import (
     BrokenChain,
     CorruptLog,
@@ -263,3 +265,30 @@ def test_no_reader_gets_a_batch_beyond_the_next_segment() -> None:
     with pytest.raises(CorruptLog, match="the batch says offset 69, not 5"):
         for _ in read_parts(disk, log_parts(log, 0), ProducerStates()):
             pass
+
+
+def test_verify_names_a_batch_beyond_the_next_segment() -> None:
+    disk, _, path = two_segments()
+    (found,) = verified(disk)
+    assert (found.path, found.offset) == (path, 5)
+    assert found.what == "the batch has base offset 69, the next segment 6"
+
+
+def test_a_missing_segment_of_a_compacted_log_is_found_by_verify_and_by_the_start() -> None:
+    """The segments of a compacted log join without a gap (docs/protocol/compaction.md)."""
+    disk, settings, path = two_segments()
+    disk.flip(path, 3 * len(disk.content(path)) // 4 + LOW_BYTE, 0x40)  # as it was written
+    assert verified(disk) == []
+    file = disk.open(path)
+    file.truncate(3 * file.size() // 4)
+    (found,) = verified(disk)
+    assert "the segment before it ends at offset 5" in found.what
+    with pytest.raises(CorruptLog, match="the next segment begins at offset 6"):
+        Log.open(disk, PATH, settings, wall_ms=0, clean=False, recovery_point=6)
+
+
+def verified(disk: SimDisk) -> list[CheckResult]:
+    expected = LogExpectations(metadata=False, trusted_offset=22, compacted=True)
+    check = LogCheck(disk, PATH, expected)
+    check.run()
+    return [each for each in check.results if each.kind is Kind.DAMAGED]
