@@ -140,8 +140,17 @@ def lagging_soon(
 LAGGING = isr_membership.lagging
 Ablation = tuple[Any, str, Any]
 """An object, the name of its attribute, and the value instead."""
-ALSO: dict[str, Ablation] = {"absent-voters": (high_watermark, "majority_offset", max)}
+ALSO: dict[str, Ablation] = {
+    "absent-voters": (high_watermark, "majority_offset", max),
+    # otherwise a controller may resign before the sessions end
+    "monotonic-sessions": (check_quorum, "has_expired", lambda core, state: False),
+}
 """The second replacement of a safeguard."""
+WALL_CLOCK: Ablation = (
+    FaultClock,
+    "now_ms",
+    lambda self: self._inner.now_ms() + self.faults.rules.clock_offset_ms,
+)
 ABLATIONS: dict[str, Ablation] = {
     "fencing": (broker_changes, "fence", fence_alone),
     "session-expiry": (Sessions, "_first", lambda self: (NEVER_MS, -1)),
@@ -158,11 +167,8 @@ ABLATIONS: dict[str, Ablation] = {
     "disk-failure": (NodeCore, "fail", lambda self, error: None),
     "flush-failure": (Flush, "run", flush_without_errors),
     "flush-thread": (OsDisk, "submit", flush_on_the_loop),
-    "monotonic-time": (
-        FaultClock,
-        "now_ms",
-        lambda self: self._inner.now_ms() + self.faults.rules.clock_offset_ms,
-    ),
+    "monotonic-time": WALL_CLOCK,
+    "monotonic-sessions": WALL_CLOCK,
     "deduplication": (ProducerStates, "check", lambda self, header: None),
     "group-loading": (loading.Loading, "_replay", load_nothing),
     "rack-placement": (placement, "usable_brokers", without_racks),
