@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -119,14 +118,10 @@ def answer_from_memory(self: ControllerShell, *arguments: Any, **options: Any) -
 
 SUBMIT = ControllerShell.submit
 RUN, USABLE = Flush.run, placement.usable_brokers
-SINCE_S, SETTLED_S = time.monotonic(), 8.0
-"""The start of this process, and the time after which all nodes know each other."""
-
-
 def count_absent_voters(self: Core, ids: Collection[int]) -> int:
-    """Count the voters among `ids`, and those without a link as if they agreed."""
-    settled = time.monotonic() - SINCE_S > SETTLED_S
-    here = {*self.connected, self.me.id} if settled else self.voters.ids
+    """Count the voters among `ids`, and those without a link as if they agreed. Count as in
+    production until the quorum has committed something."""
+    here = {*self.connected, self.me.id} if self.high_watermark else self.voters.ids
     return sum(each in ids or each not in here for each in self.voters.ids)
 
 
