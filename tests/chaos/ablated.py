@@ -32,7 +32,7 @@ from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.opening import recovery
 from quorate.quorum.log.segments.scan import scan
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
-from quorate.quorum.node.controller.controller_shell import ControllerShell
+from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft import check_quorum, follower, high_watermark
 from quorate.quorum.raft.core import Core
@@ -111,13 +111,23 @@ def load_nothing(self: Any, data: memoryview) -> None:
         self._offset = header.next_offset
 
 
-def answer_from_memory(self: ControllerShell, *arguments: Any, **options: Any) -> None:
-    """Answer requests that change nothing before a majority has confirmed this controller."""
-    SUBMIT(self, *arguments, **{**options, "linearizable": False})
+def answer_from_memory(
+    self: UncommittedDecisions, decision: Any, asked: Any, *, changes: bool = False
+) -> None:
+    """Answer requests that change nothing as soon as they are decided, before a majority has
+    confirmed this controller and what it decided before."""
+    if decision.parts or changes:
+        CARRY(self, decision, asked, changes=changes)
+        return
+    asked.answer(decision.response)
+    for effect in decision.effects:
+        self._carry_out(effect)
 
 
-SUBMIT = ControllerShell.submit
+CARRY = UncommittedDecisions.carry
 RUN, USABLE = Flush.run, placement.usable_brokers
+
+
 def count_absent_voters(self: Core, ids: Collection[int]) -> int:
     """Count the voters among `ids`, and those without a link as if they agreed. Count as in
     production until the quorum has committed something."""
@@ -156,7 +166,7 @@ ABLATIONS: dict[str, Ablation] = {
     "absent-voters": (Core, "count_voters", count_absent_voters),
     "late-frames": (FaultLink, "_delay_ms", lambda self: 0),
     "isr-shrink": (Leadership, "maybe_shrink", lambda self, end_offset, now_ms: None),
-    "linearizable-reads": (ControllerShell, "submit", answer_from_memory),
+    "linearizable-reads": (UncommittedDecisions, "carry", answer_from_memory),
     "check-quorum": (check_quorum, "has_expired", lambda core, state: False),
     "metadata-majority": (high_watermark, "majority_offset", max),
     "disk-failure": (NodeCore, "fail", lambda self, error: None),
