@@ -12,6 +12,7 @@ import pytest
 from tests.sim.faults.faults import Fault
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.scripts.staging import healed, settled, writes_some
+from tests.sim.world.sessions import RECENT_MS
 from tests.sim.world.shape import Quorum, Shape
 
 
@@ -58,6 +59,23 @@ async def alone(stage: Simulation) -> None:
     assert not stage.faults.limits.may_lose_unsynced(losing)
     stage.faults.carry_out(fault(stage, "wipe", losing.name))
     assert losing.process is not None and not stage.faults.effects.counts
+    await healed(stage)
+
+
+async def a_keeper_is_not_heard(stage: Simulation) -> None:
+    """A new active controller gives each broker a whole session, also one that cannot reach it.
+    Such a broker is no keeper (seed 5606)."""
+    await settled(stage)
+    losing, *others = stage.cluster.brokers
+    limits = stage.faults.limits
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "settled", 5)
+    for machine in others:
+        assert machine.process is not None and machine.process.broker is not None
+        lifecycle = machine.process.broker.lifecycle
+        assert lifecycle is not None
+        lifecycle.heard_ms -= RECENT_MS + 1
+    assert not limits.may_lose_unsynced(losing)
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "heard again", 5)
     await healed(stage)
 
 
@@ -176,6 +194,7 @@ def test_a_silent_controller() -> None:
 SCRIPTS = (
     one_of_three_is_dead,
     alone,
+    a_keeper_is_not_heard,
     keepers_are_hit_first,
     power_goes_after_a_full_disk,
     all_are_fenced,

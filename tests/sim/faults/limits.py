@@ -20,7 +20,7 @@ from quorate.quorum.log.files.names import DAMAGED_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from tests.sim.checks.electorate import Electorate
 from tests.sim.world.cluster import Machine, SimCluster
-from tests.sim.world.sessions import FRESH_MS, session_left_ms
+from tests.sim.world.sessions import FRESH_MS, has_renewed, session_left_ms
 
 if TYPE_CHECKING:
     from tests.sim.faults.faults import Fault
@@ -193,6 +193,7 @@ class Limits:
             and self._cluster.is_registered(machine)
             and broker is not None
             and broker.active
+            and has_renewed(machine)
             and session_left_ms(self._cluster.active_controllers()[0], machine.id) >= FRESH_MS
         )
 

@@ -7,6 +7,8 @@ from tests.sim.world.cluster import Machine, SimCluster
 FRESH_MS = 1200
 """A session with at least this rest was renewed recently. It lasts 2 s, and a broker renews it
 every 400 ms."""
+RECENT_MS = 800
+"""A broker that had an answer to a heartbeat so recently renews its session in time."""
 
 
 def session_left_ms(active: Machine, broker_id: int) -> int:
@@ -14,6 +16,18 @@ def session_left_ms(active: Machine, broker_id: int) -> int:
     assert active.process is not None and active.process.controller is not None
     session = active.process.controller.shell._controller._context.sessions.get(broker_id)
     return 0 if session is None else session.deadline_ms - active.process.clock.now_ms()
+
+
+def has_renewed(machine: Machine) -> bool:
+    """Return True if the broker had an answer to a heartbeat recently.
+
+    The rest of its session does not show this: a new active controller gives each broker a whole
+    session, also one that cannot reach it (seed 5606)."""
+    process = machine.process
+    lifecycle = None if process is None or process.broker is None else process.broker.lifecycle
+    if process is None or lifecycle is None:
+        return False
+    return process.clock.now_ms() - lifecycle.heard_ms <= RECENT_MS
 
 
 class Sessions:
