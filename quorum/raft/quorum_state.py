@@ -125,7 +125,8 @@ def choose_election(
 
     | quorum-state | copy | result |
     |---|---|---|
-    | valid | valid, another epoch | the one with the higher epoch |
+    | valid | valid, a higher epoch | the copy |
+    | valid, a higher epoch | valid | its vote, or its leader as the vote; no leader |
     | valid | valid, same epoch | the vote and the leader, each from the file that has it |
     | valid | valid, same epoch, but another vote or leader | ElectionFileError |
     | valid | missing or damaged | quorum-state |
@@ -133,7 +134,9 @@ def choose_election(
     | missing | missing, and the log is empty | this node never voted |
     | anything else | | ElectionFileError |
 
-    If both files are valid, the voters (`Election.pinned`) come from the copy.
+    If both files are valid, the voters (`Election.pinned`) come from the copy. It is written first,
+    so `quorum-state` has a higher epoch only if Kafka ran here, or if its epoch is damaged. A node
+    that believed the old leader in a damaged epoch would refuse the true leader of that epoch.
 
     A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
     with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
@@ -176,9 +179,13 @@ def _believed(
 
 
 def _reconcile(kafka: Election, copy: Election, where: str) -> Election:
-    if kafka.epoch != copy.epoch:  # a crash between the two renames, or Kafka ran here
-        newer = max(kafka, copy, key=lambda each: each.epoch)
-        return replace(newer, pinned=copy.pinned)
+    if kafka.epoch < copy.epoch:  # a crash between the two renames
+        return copy
+    if kafka.epoch > copy.epoch:
+        voted = kafka.voted
+        if voted is None and kafka.leader_id != NO_NODE:
+            voted = ReplicaKey(kafka.leader_id, ZERO_UUID)  # no other one gets a vote
+        return Election(kafka.epoch, voted, NO_NODE, copy.pinned)
     return Election(
         copy.epoch,
         _agreed(_vote(kafka, copy), copy.voted, None, "vote", where),
