@@ -134,9 +134,10 @@ def choose_election(
     | missing | missing, and the log is empty | this node never voted |
     | anything else | | ElectionFileError |
 
-    If both files are valid, the voters (`Election.pinned`) come from the copy. It is written first,
-    so `quorum-state` has a higher epoch only if Kafka ran here, or if its epoch is damaged. A node
-    that believed the old leader in a damaged epoch would refuse the true leader of that epoch.
+    If both files are valid, the voters (`Election.pinned`) come from the copy. `quorum-state` has a
+    higher epoch if Kafka ran here, if a power cut kept only its rename, or if its epoch is damaged.
+    A node that believed the old leader in a damaged epoch would refuse the true leader of that
+    epoch, so it believes no leader.
 
     A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
     with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
