@@ -6,9 +6,10 @@ Every change passes these checks, in Kafka's order:
 2. No other change is pending, and the last VotersRecord is committed.
 3. kraft.version allows the change.
 
-A new voter must also answer at its address and have caught up as an observer. The change succeeds
-when the new set has committed it. If the leader loses its epoch before that, the outcome is
-unknown.
+A new voter must also answer at its address and have caught up as an observer. A replica that lost
+its log since then neither votes nor acknowledges (catching_up.py), so it is not added. The change
+succeeds when the new set has committed it. If the leader loses its epoch before that, the outcome
+is unknown.
 
 `add`, `voter_probed`, `remove` and `upgrade` raise VoterChangeRefused if the change cannot be made,
 and no record is appended then. Otherwise `VoterChangeResult` reports the outcome later.
@@ -35,6 +36,7 @@ from quorate.quorum.raft.leader import append_control
 from quorate.quorum.raft.messages import UpdateVoterRequest, UpdateVoterResponse
 from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
+from quorate.quorum.raft.voter_set import NO_OFFSET
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica may become a voter if it was caught up with this leader within this time."""
@@ -83,7 +85,8 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
         )
     _require_supporting(core, voter)
     progress = state.observers.get(key_of(voter))
-    if progress is None or progress.caught_up_ms < max(1, core.now_ms - CAUGHT_UP_WITHIN_MS):
+    since_ms = max(1, core.now_ms - CAUGHT_UP_WITHIN_MS)
+    if progress is None or progress.caught_up_ms < since_ms or progress.end_offset == NO_OFFSET:
         raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
             f"replica {key_of(voter)} has not caught up with the leader's log. Start it as an "

@@ -165,7 +165,8 @@ async def one_controller_is_silent(stage: Simulation) -> None:
     be elected."""
     await settled(stage)
     electorate, cluster = stage.electorate, stage.cluster
-    silent, other = (each for each in cluster.controllers if each is not stage.active())
+    *voters, spare = cluster.controllers
+    silent, other = (each for each in voters if each is not stage.active())
     await stage.until(lambda: electorate.others_have(silent), "all have the same", 5)
     assert electorate.may_wipe(other) and electorate.may_remove(other.key)
     cluster.kill(silent)
@@ -175,19 +176,23 @@ async def one_controller_is_silent(stage: Simulation) -> None:
     await asyncio.sleep(0.01)
     assert electorate.is_silent(silent) and not electorate.may_wipe(other)
     assert not electorate.may_remove(other.key) and not electorate.others_have(other)
+    assert electorate.may_add(spare)
+    cluster.kill(spare)
+    cluster.lose_metadata(spare)
+    assert electorate.is_silent(spare) and not electorate.may_add(spare), "two of four are silent"
     cluster.kill(silent)
     assert electorate.is_silent(silent), "it has not caught up"
     healthy = electorate.majority(cluster.random("majority"))
-    assert sum(each is not silent for each in healthy) == 2
-    cluster.start(other)
-    cluster.start(silent)
+    assert sum(each in voters and each is not silent for each in healthy) == 2
+    for stopped in (other, silent, spare):
+        cluster.start(stopped)
     await stage.until(lambda: not electorate.is_silent(silent), "it has caught up", 5)
     assert electorate.may_wipe(other)
     await healed(stage)
 
 
 def test_a_silent_controller() -> None:
-    with simulation("silent", Shape(brokers=3, quorum=Quorum.DYNAMIC)) as stage:
+    with simulation("silent", Shape(brokers=3, quorum=Quorum.DYNAMIC, spares=1)) as stage:
         play(stage, one_controller_is_silent(stage))
 
 

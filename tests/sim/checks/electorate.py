@@ -69,6 +69,15 @@ class Electorate:
     def wiped(self, key: ReplicaKey) -> None:
         self.lost[key] = None
 
+    def may_add(self, machine: Machine) -> bool:
+        """Return True if the voters can elect a leader after this controller has joined them.
+
+        The leader refuses a controller that catches up, but it learns of that only from the first
+        fetch after the loss (seed 4401)."""
+        gone = self._gone()
+        joined = [voters | {machine.key} for voters in self._sets()]
+        return all(_has_majority(voters, voters - gone) for voters in joined)
+
     def may_remove(self, key: ReplicaKey) -> bool:
         """Return True if this voter is lost, or if no voter is lost, and the others can elect a
         leader."""

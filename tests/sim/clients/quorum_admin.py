@@ -144,7 +144,9 @@ class QuorumAdmin(Client):
         if lost and self.random.getrandbits(1):
             await self.remove(state.leader_id, self.random.choice(lost))
         elif absent and len(voters) < MOST_VOTERS and self.random.randrange(0, 5) > 1:
-            await self.add(state.leader_id, self.random.choice(absent))
+            machine = self.random.choice(absent)
+            if self._electorate.may_add(machine):
+                await self.add(state.leader_id, machine)
         elif len(voters) > 1:
             key = self.random.choice(voters)
             if self._electorate.may_remove(key):

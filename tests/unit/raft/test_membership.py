@@ -654,3 +654,28 @@ def test_a_removed_voter_that_never_fetched_from_this_leader_is_no_observer() ->
     described = cluster.core(leader).describe()
     assert described is not None
     assert [each.replica.id for each in described.observers] == [11]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_replica_that_lost_its_log_is_not_added_before_it_has_caught_up_again(lost: bool) -> None:
+    """Two silent voters of four would leave no majority (simulation, seed 4401)."""
+    cluster, leader = dynamic(spares=2)
+    core = cluster.core(leader)
+    request = FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica=key(12),
+        epoch=core.epoch,
+        offset=cluster.nodes[leader].log.end_offset,
+        last_fetched_epoch=core.epoch,
+        max_wait_ms=0,
+        max_bytes=1000,
+        high_watermark=0,
+        catching_up=lost,
+    )
+    cluster.inject(leader, request)
+    token = cluster.add_voter(leader, 12)
+    cluster.settle()
+    if lost:
+        error, message = answer(cluster, leader, token)
+        assert error is ErrorCode.REQUEST_TIMED_OUT and "has not caught up" in message
+    assert voters_of(cluster, leader) == ([1, 2, 3] if lost else [1, 2, 3, 12])
