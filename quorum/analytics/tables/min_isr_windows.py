@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
@@ -109,11 +109,15 @@ def _states(records: DataFrame) -> DataFrame:
 def _runs(states: DataFrame) -> DataFrame:
     """Return one row per run of states in which `fails` is equal.
 
-    Its end is the beginning of the next run, or null. `duration_ms` and `offline_ms` lack the last
-    state of a partition, which began at `last_ms`. All windows have the same keys, so that Spark
-    sorts the states once. No join comes before them, because it would sort the states again."""
+    Its end is the beginning of the next run, or null. `offline_ms` lacks the time without a leader
+    that has not ended, which began at `last_ms`. It adds up whole times without a leader: adding up
+    states would count more if the clock steps back between two of them. All windows have the same
+    keys, so that Spark sorts the states once. No join comes before them, because it would sort the
+    states again."""
     order = in_order(*PARTITION)
     turns = f.coalesce(f.lag("fails").over(order) != f.col("fails"), f.lit(True))
+    moves = f.coalesce(f.lag("offline").over(order) != f.col("offline"), f.lit(True))
+    leaves = f.col("offline") & ~f.lead("offline").over(order)
     numbered = (
         states.withColumn("next_offset", f.lead("offset").over(order))
         .withColumn("next_ms", f.lead("timestamp_ms").over(order))
@@ -121,7 +125,8 @@ def _runs(states: DataFrame) -> DataFrame:
         .withColumn("before", f.lag("offset").over(order))
         .withColumn("began", began("before"))
         .withColumn("turn", f.sum(turns.cast("int")).over(up_to_now(*PARTITION)))
-        .withColumn("lasted_ms", f.greatest(f.col("next_ms") - f.col("timestamp_ms"), f.lit(0)))
+        .withColumn("since_ms", _latest(f.when(moves, f.col("timestamp_ms"))))
+        .withColumn("gone_ms", f.when(leaves, _at_least_0(f.col("next_ms") - f.col("since_ms"))))
     )
     lasts = f.col("next_offset").isNull()
     return numbered.groupBy(*PARTITION, "turn").agg(
@@ -144,10 +149,8 @@ def _runs(states: DataFrame) -> DataFrame:
                 ("next_cause", "end_cause"),
             )
         ),
-        f.sum("lasted_ms").alias("duration_ms"),
-        f.sum(f.when(f.col("offline"), f.col("lasted_ms")).otherwise(0)).alias("offline_ms"),
-        f.max(f.when(lasts, f.col("timestamp_ms"))).alias("last_ms"),
-        f.bool_or(lasts & f.col("offline")).alias("last_offline"),
+        f.coalesce(f.sum("gone_ms"), f.lit(0)).alias("offline_ms"),
+        f.max(f.when(lasts & f.col("offline"), f.col("since_ms"))).alias("last_ms"),
         f.min("size").alias("smallest_isr"),
         f.bool_or("offline").alias("ever_offline"),
         f.bool_or(~f.col("offline")).alias("ever_below"),
@@ -155,24 +158,28 @@ def _runs(states: DataFrame) -> DataFrame:
 
 
 def _ended(runs: DataFrame, records: DataFrame) -> DataFrame:
-    """Add the topic's name. End the last run of a partition at the removal of its topic, if there
-    is one, and add the duration of its last state."""
+    """Add the topic's name and the duration. End the last run of a partition at the removal of its
+    topic, if there is one, and add its last time without a leader."""
     topics = lifetimes(records).select(*TOPIC, "topic", "removed_offset", "removed_ms")
     removed = f.when(f.col("removed_offset").isNotNull(), f.lit("removed"))
-    until = f.coalesce("removed_ms", "as_of_ms")
-    rest = f.when(
-        f.col("last_ms").isNotNull(), f.greatest(until - f.col("last_ms"), f.lit(0))
-    ).otherwise(0)
+    until = f.coalesce("end_ms", "as_of_ms")
+    rest = f.coalesce(_at_least_0(until - f.col("last_ms")), f.lit(0))
     return (
         runs.join(topics, list(TOPIC), "left")
         .join(f.broadcast(as_of(records)), CLUSTER)
-        .withColumn("rest_ms", rest)
-        .withColumn("duration_ms", f.col("duration_ms") + f.col("rest_ms"))
-        .withColumn(
-            "offline_ms",
-            f.col("offline_ms") + f.when(f.col("last_offline"), f.col("rest_ms")).otherwise(0),
-        )
         .withColumn("end_offset", f.coalesce("end_offset", "removed_offset"))
         .withColumn("end_ms", f.coalesce("end_ms", "removed_ms"))
         .withColumn("end_cause", f.coalesce("end_cause", removed))
+        .withColumn("duration_ms", _at_least_0(until - f.col("start_ms")))
+        .withColumn("offline_ms", f.least(f.col("offline_ms") + rest, f.col("duration_ms")))
     )
+
+
+def _latest(value: Column) -> Column:
+    """Return the last value of a partition so far that is not null."""
+    return f.last(value, ignorenulls=True).over(up_to_now(*PARTITION))
+
+
+def _at_least_0(ms: Column) -> Column:
+    """Return a duration, which is 0 if the clock stepped back by more. A null stays a null."""
+    return f.when(ms.isNotNull(), f.greatest(ms, f.lit(0)))

@@ -136,7 +136,7 @@ class Oracle:
         for key in [key for key in self.partitions if key[0] == topic["topic_id"]]:
             self.replicas.removed(key, at)
             seen = self.watched.pop(key)
-            self.measure(seen, at.at_ms)
+            self.without_leader(seen, at.at_ms, False)
             if seen["row"] is not None:
                 close(seen["row"], at, end_cause="removed")
             self.partitions.pop(key)["row"].update(removed_offset=at.offset, removed_ms=at.at_ms)
@@ -258,11 +258,11 @@ class Oracle:
         """Follow the times in which acks=all fails, after a change of the state or the setting."""
         state, topic = self.partitions[key], self.topics[key[0]]["topic"]
         seen = self.watched.setdefault(key, {"row": None, "first": True})
-        self.measure(seen, at.at_ms)
         offline = state["leader"] == -1
+        self.without_leader(seen, at.at_ms, offline)
         if offline or self.below(topic, state):
             row: Row = seen["row"] or {
-                **self.who(key), **opened(at), "duration_ms": 0, "offline_ms": 0,
+                **self.who(key), **opened(at), "offline_ms": 0,
                 "smallest_isr": len(state["isr"]), "min_isr": self.min_isr(topic, state),
                 "began": "created" if seen["first"] else "changed",
                 "cause": cause, "end_cause": None, "kind": "",
@@ -276,13 +276,16 @@ class Oracle:
         elif seen["row"] is not None:
             close(seen["row"], at, end_cause=cause)
             seen["row"] = None
-        seen.update(at_ms=at.at_ms, offline=offline, first=False)
+        seen["first"] = False
 
-    def measure(self, seen: Row, at_ms: int) -> None:
-        if seen["row"] is not None:
-            lasted = max(at_ms - seen["at_ms"], 0)
-            seen["row"]["duration_ms"] += lasted
-            seen["row"]["offline_ms"] += lasted if seen["offline"] else 0
+    def without_leader(self, seen: Row, at_ms: int, offline: bool) -> None:
+        """Note that a time without a leader begins, goes on or ends."""
+        since_ms = seen.get("since_ms")
+        if since_ms is None:
+            seen["since_ms"] = at_ms if offline else None
+        elif not offline:
+            seen["row"]["offline_ms"] += max(at_ms - since_ms, 0)
+            seen["since_ms"] = None
 
     def move(self, key: tuple[str, int], at: Logged, old: Row, new: Row, cause: str) -> None:
         target = less(new["replicas"], new["removingReplicas"])
@@ -407,13 +410,16 @@ class Oracle:
 
     def _finish(self, end_ms: int) -> None:
         for seen in self.watched.values():
-            self.measure(seen, end_ms)
-        for name in ("leadership", "sessions", "reassignments", "configs", "quorum"):
+            self.without_leader(seen, end_ms, False)
+        timed = ("leadership", "sessions", "reassignments", "configs", "quorum", "min_isr_windows")
+        for name in timed:
             for row in self.tables[name]:
                 starts = (row.get(each) for each in ("start_ms", "unfenced_ms", "registered_ms"))
                 start = next(each for each in starts if each is not None)
                 row["duration_ms"] = max((row["end_ms"] or end_ms) - start, 0)
                 row.pop("leaving", None)
+        for row in self.tables["min_isr_windows"]:
+            row["offline_ms"] = min(row["offline_ms"], row["duration_ms"])
         for row in self.tables["topics"]:
             row["duration_ms"] = max((row["removed_ms"] or end_ms) - row["created_ms"], 0)
         rows: dict[tuple[str, int], Row] = {}

@@ -26,7 +26,15 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.unit.analytics.logs import START_MS, STEP_MS, A, change, created, write_segment
+from tests.unit.analytics.logs import (
+    START_MS,
+    STEP_MS,
+    A,
+    change,
+    created,
+    min_isr,
+    write_segment,
+)
 from tests.unit.analytics.logs import leadership_of as control
 from tests.unit.analytics.test_places import log_of, up_directory
 
@@ -55,10 +63,11 @@ def batch(
 
 
 def tables(
-    spark: SparkSession, directory: Path, *made: bytes, first: int = 0
+    spark: SparkSession, directory: Path, *made: bytes, first: int = 0, also: Sequence[str] = ()
 ) -> dict[str, DataFrame]:
+    """Return the table `warnings` of this log, and those that `also` names."""
     write_segment(directory, first, b"".join(made))
-    return read_tables(spark, directory)
+    return read_tables(spark, directory, only=("warnings", *also))
 
 
 def said(found: dict[str, DataFrame], *columns: str) -> list[tuple[object, ...]]:
@@ -68,7 +77,8 @@ def said(found: dict[str, DataFrame], *columns: str) -> list[tuple[object, ...]]
 
 @pytest.mark.long
 def test_a_newer_version_makes_no_partition_of_nulls(spark: SparkSession, tmp_path: Path) -> None:
-    found = tables(spark, tmp_path, LED, batch(1, *TOPIC), batch(3, NEWER, NEWER, b"\x01\x7f\0"))
+    made = LED, batch(1, *TOPIC), batch(3, NEWER, NEWER, b"\x01\x7f\0")
+    found = tables(spark, tmp_path, *made, also=("partitions", "records"))
     assert [tuple(row) for row in found["partitions"].select("topic", "leader").collect()] == [
         ("a", 1)
     ]
@@ -103,7 +113,7 @@ def test_damage_is_skipped_and_said(spark: SparkSession, tmp_path: Path) -> None
     torn = bytearray(batch(3, NoOpRecord(), NoOpRecord()))
     torn[70] ^= 1
     made = LED, batch(1, *TOPIC), bytes(torn), batch(5, LOST), batch(9, NoOpRecord())
-    found = tables(spark, tmp_path, *made)
+    found = tables(spark, tmp_path, *made, also=("partitions",))
     assert said(found, "kind", "severity", "first_offset", "last_offset", "count") == [
         ("damaged-batch", "error", 3, 4, 2),
         ("gap", "error", 6, 8, 3),
@@ -121,6 +131,7 @@ def test_a_fast_clock_lengthens_no_open_interval(spark: SparkSession, tmp_path: 
         batch(1, *TOPIC, at=1),
         batch(3, NoOpRecord(), at=1_000_000, epoch=2),
         batch(4, NoOpRecord(), at=5, epoch=3),
+        also=("leadership",),
     )
     (row,) = found["leadership"].collect()
     assert (row["end_ms"], row["duration_ms"]) == (None, 4 * STEP_MS)
@@ -132,13 +143,30 @@ def test_a_fast_clock_lengthens_no_open_interval(spark: SparkSession, tmp_path: 
     )
 
 
+def test_a_clock_that_steps_back_lengthens_no_window(spark: SparkSession, tmp_path: Path) -> None:
+    """The partition has no leader from step 2 to step 8, and the clock steps back meanwhile."""
+    made = (
+        LED,
+        batch(1, *TOPIC, min_isr("a", "2"), at=1),
+        batch(4, LOST, at=2),
+        batch(5, change(A, 0, "", isr=(1, 2)), at=12),
+        batch(6, change(A, 0, "", isr=(1,)), at=5, epoch=2),
+        batch(7, change(A, 0, "", leader=1), at=8, epoch=2),
+        batch(8, change(A, 0, "", isr=(1, 2, 3)), at=10, epoch=2),
+    )
+    found = tables(spark, tmp_path, *made, also=("min_isr_windows",))
+    (row,) = found["min_isr_windows"].collect()
+    assert (row["kind"], row["start_offset"], row["end_offset"]) == ("both", 4, 8)
+    assert (row["duration_ms"], row["offline_ms"]) == (8 * STEP_MS, 6 * STEP_MS)
+
+
 @pytest.mark.long
 def test_a_snapshot_of_another_history(spark: SparkSession, tmp_path: Path) -> None:
     """One voter needs no snapshot to commit, so there is no uncommitted tail."""
     made = LED, batch(1, NoOpRecord(), epoch=4), batch(2, NoOpRecord(), epoch=3)
     path = write_segment(tmp_path, 0, b"".join(made))
     path.with_name(f"{2:020d}-0000000002.checkpoint").write_bytes(b"")
-    assert said(read_tables(spark, tmp_path), "kind", "first_offset") == [
+    assert said(read_tables(spark, tmp_path, only=("warnings",)), "kind", "first_offset") == [
         ("divergence", 1),  # The snapshot names epoch 2 for the record that is of epoch 4.
         ("divergence", 2),  # The epoch falls from 4 to 3.
     ]
@@ -163,7 +191,7 @@ def test_the_tail_that_no_snapshot_proves(
     path = write_segment(tmp_path, 0, led + batch(1, *TOPIC) + batch(3, NoOpRecord()))
     for end in snapshots:
         path.with_name(f"{end:020d}-0000000001.checkpoint").write_bytes(b"")
-    found = read_tables(spark, tmp_path)
+    found = read_tables(spark, tmp_path, only=("warnings",))
     assert said(found, "kind", "first_offset", "last_offset") == expected
 
 
@@ -173,7 +201,7 @@ def test_differences_between_nodes_are_warnings(spark: SparkSession, tmp_path: P
     root = up_directory(tmp_path, [[1, 1, 1], [1, 1, 2], [1, 1, 2]])
     log = root / "nodes" / "2" / "__cluster_metadata-0" / f"{0:020d}.log"
     log.write_bytes(log_of([1, 1, 2], late=0))
-    rows = read_tables(spark, root)["warnings"].collect()
+    rows = read_tables(spark, root, only=("warnings",))["warnings"].collect()
     seen = {(row["kind"], row["severity"], row["first_offset"]): row["detail"] for row in rows}
     assert "log of node 1 has records of another epoch" in seen["conflict", "note", 2]
     assert "have different records of the same epoch 1" in seen["divergence", "error", 0]
@@ -194,6 +222,7 @@ def test_min_isr_is_unknown_unless_the_log_names_it(spark: SparkSession, tmp_pat
         LED,
         batch(1, *TOPIC, change(A, 0, "", isr=(1,)), change(A, 0, "", isr=())),
         batch(5, setting, change(A, 0, "", isr=(1,)), change(A, 0, "", isr=(1, 2)), of_broker),
+        also=("isr",),
     )
     rows = found["isr"].orderBy("offset").select("size", "min_isr", "below_min", "began").collect()
     assert [tuple(row) for row in rows] == [
@@ -224,6 +253,7 @@ def test_an_outage_that_names_no_leader_twice_is_one(spark: SparkSession, tmp_pa
         batch(7, led_again, at=7),
         batch(8, LOST),
         batch(9, NoOpRecord()),
+        also=("availability",),
     )
     (row,) = found["availability"].collect()
     windows = [(each["start_ms"] - START_MS, each["duration_ms"]) for each in row["windows"]]
