@@ -78,12 +78,18 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf, *, gaps: bool = Fa
 
     Raise CorruptLog at the first damage, or if a segment ends before its last offset. The error has
     the offset behind the batch before, because a base offset may be damaged. With `gaps`, offsets
-    may be missing before each batch, but no batch of a segment reaches beyond the next segment."""
+    may be missing before each batch, but no batch of a segment reaches beyond the next segment. If
+    a batch has a lower base offset than the one before it allows, either of the two is damaged. The
+    error has the offset behind the batch before both of them then, which lies in this segment."""
     for segment in segments:
         offset, position = segment.base_offset, 0
+        before = offset
         for position, header, intact in scan(segment):
             reason = ""
-            if header is None or not intact or not _continues(header, offset, gaps):
+            if gaps and header is not None and intact and header.base_offset < offset:
+                reason = f"the batch has base offset {header.base_offset}, which is too low here"
+                offset = before
+            elif header is None or not intact or not _continues(header, offset, gaps):
                 reason = f"no valid batch with base offset {offset}"
             elif gaps and header.next_offset > segment.next_offset:
                 reason = (
@@ -97,7 +103,7 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf, *, gaps: bool = Fa
                 )
             if header is None or reason:
                 raise CorruptLog(segment.path, position, offset, reason)
-            offset = header.next_offset
+            before, offset = offset, header.next_offset
         if offset != segment.next_offset:
             reason = (
                 f"the segment ends here, but the next one begins at offset {segment.next_offset}"

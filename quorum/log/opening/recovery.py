@@ -40,7 +40,8 @@ It does not cover the base offset either. In a log with gaps, a batch whose base
 looks right until the next batch has a lower one. Either of the two is damaged then. If the batch
 before both of them fits the lower offset, the fault is at the first of the two. Otherwise several
 batches contradict the lower offset, and the fault is there. A batch that reaches beyond the base
-offset of the next segment is damaged, too.
+offset of the next segment is damaged, too. If a segment ends below the next one, its last batch may
+have a base offset that is too low. With `set_aside` the log is cut before that batch.
 
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
@@ -286,7 +287,6 @@ class LogRecovery:
         self, segment: Segment, size: int, limit: float
     ) -> IncrementalWork[Damage | None]:
         """Add the valid batches of the first `size` bytes. Return the first fault in them, or None.
-
         The fault may be at the batch that was added last."""
         paused_at = 0
         last = Damage(0, segment.base_offset, "")
@@ -322,6 +322,8 @@ class LogRecovery:
             last = Damage(position, segment.next_offset, reason)
             segment.index_batch(position, header)
             self.report.scanned_bytes += header.size_bytes
+        if self.gaps and self.quarantine and last.reason and segment.next_offset < limit < math.inf:
+            return last._replace(reason=f"the next segment begins at {limit}, not where it ends")
         return None
 
     def _epoch_start(self, header: BatchHeader, segment: Segment) -> int:

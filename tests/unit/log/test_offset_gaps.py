@@ -256,6 +256,47 @@ def test_damage_of_a_base_offset_is_at_the_end_of_the_batch_before() -> None:
     assert found is not None and found.offset == 5
 
 
+def compacted_segment() -> tuple[SimDisk, LogSettings, str, int]:
+    """Return the disk of a log with the batches 0, 8, 9 and 11 in one segment, 12 and 13 in the
+    next, its settings, the path of the first segment, and the size of a batch."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    size = len(batch(0, 1, [b"a"]))
+    settings = LogSettings(segment_bytes=4 * size)
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=False)
+    for base in (0, 8, 9, 11, 12, 13):
+        log.append(batch(base, 1, [b"a"]), wall_ms=0, gaps=True)
+    log.flush()
+    first, second = log._segments
+    assert (first.base_offset, second.base_offset) == (0, 12)
+    return disk, settings, first.path, size
+
+
+def test_damage_of_a_base_offset_lies_in_its_segment() -> None:
+    """9 becomes 11, and another 11 follows. The damage was once at offset 12, where the next
+    segment begins. The next start began its check there, so a broker stopped again each time."""
+    disk, settings, path, size = compacted_segment()
+    disk.flip(path, 2 * size + LOW_BYTE, 0x02)
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=True)
+    found = log.first_damage(path)
+    assert found is not None and found.offset == 9
+    point = found.offset + 1
+    with pytest.raises(CorruptLog, match="base offset 11, and the next one a lower one"):
+        Log.open(disk, PATH, settings, wall_ms=0, clean=False, recovery_point=point)
+
+
+def test_the_last_batch_of_a_segment_that_ends_too_early_is_set_aside() -> None:
+    """11 becomes 10, and the next segment begins at 12. The batch was once kept at a wrong offset,
+    and the replica fetched it a second time."""
+    disk, settings, path, size = compacted_segment()
+    disk.flip(path, 3 * size + LOW_BYTE, 0x01)
+    with pytest.raises(CorruptLog, match="the next segment begins at offset 12"):
+        Log.open(disk, PATH, settings, wall_ms=0, clean=False, recovery_point=12)
+    log = Log.open(disk, PATH, settings, wall_ms=0, clean=False, set_aside=True)
+    assert (bases(log, 0), log.end_offset) == ([0, 8, 9], 10)
+    assert "the next segment begins at 12" in log.recovery.reason
+
+
 def test_no_reader_gets_a_batch_beyond_the_next_segment() -> None:
     disk, settings, _ = two_segments()
     log = Log.open(disk, PATH, settings, wall_ms=0, clean=True)
