@@ -1,8 +1,8 @@
 """The partition directories that a start finds and that are not open yet.
 
 `partition.metadata` names the topic of a directory. The file is not synced when the directory is
-made, so a power loss may remove it, and it may be damaged. A directory of another topic is renamed
-to `-stray`, never deleted.
+made, so a power loss may remove it, and it may be damaged. An id that differs from the topic's in
+one character is damaged, too. A directory of another topic is renamed to `-stray`, never deleted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterator
 
-from quorate.quorum.ids import Uuid
+from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.log.files import checkpoints
 from quorate.quorum.log.files.errors import CorruptCheckpoint, CorruptLog
 from quorate.quorum.log.files.names import PartitionName, stray_directory_name
@@ -110,6 +110,8 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
     one raises CorruptCheckpoint. Blocks."""
     try:
         found = checkpoints.read_partition_metadata(disk, directory)
+        if found is not None:
+            _require_whole(directory, found, expected)
     except CorruptCheckpoint as error:
         if not peers_have_it:
             raise
@@ -119,6 +121,20 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
         checkpoints.write_partition_metadata(disk, directory, expected)
         return expected
     return found
+
+
+def _require_whole(directory: str, found: Uuid, expected: Uuid) -> None:
+    """Raise CorruptCheckpoint if the topic id `found` is `expected` with another character.
+
+    The file has no checksum. Topic ids are random, so two of them differ in many characters. If the
+    id of the directory differs in one, a byte of the file is damaged."""
+    one, other = uuid_to_text(found), uuid_to_text(expected)
+    if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
+        reason = (
+            f"the topic id {one} differs from {other}, that of the topic of this name, in one "
+            f"character, so it is damaged. Write {other} instead"
+        )
+        raise CorruptCheckpoint(f"{directory}/{checkpoints.PARTITION_METADATA_NAME}", 2, reason)
 
 
 def require_none_lost(directory: str, recovery_point: int) -> None:

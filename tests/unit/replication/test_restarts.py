@@ -253,6 +253,30 @@ def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: ReplicaClu
         cluster.run(20)
 
 
+@pytest.mark.parametrize("stop", ["kill", "shut_down"])
+def test_directory_with_one_flipped_bit_in_its_topic_id_is_not_of_another_topic(
+    cluster: ReplicaCluster, stop: str
+) -> None:
+    """The only replica set its records aside once, and led an empty partition."""
+    topic = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, topic, 3)
+    disk = getattr(cluster, stop)(1)
+    path = f"{LOG_DIR}/t-0/partition.metadata"
+    disk.flip(path, len(disk.content(path)) - 6, 0x02)
+    damaged = checkpoints.read_partition_metadata(disk, f"{LOG_DIR}/t-0")
+    assert damaged not in (topic, None)
+    cluster.start(1, disk)
+    with pytest.raises(AssertionError, match=r"partition\.metadata:2: .* in one character"):
+        cluster.run(20)
+    cluster.failures.clear()
+    disk = cluster.kill(1)
+    disk.open(path).truncate(0)
+    cluster.start(1, disk)
+    cluster.run(20)
+    assert cluster.offsets(topic) == {1: (3, 3)}
+
+
 def test_reassigned_away_and_back_starts_empty(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
