@@ -109,6 +109,9 @@ def load(
         if settings.flushed_is_acknowledged:
             recovery.write_again()
     end_offset = segments[-1].next_offset
+    if clean and saved:
+        # A clean stop saves both. If they differ, one is damaged, and the lower one loses nothing.
+        start_offset = min(start_offset, saved[0].offset)
     start_offset = max(start_offset, segments[0].base_offset)
     epochs = recovery.epochs
     epochs.truncate_to(end_offset)

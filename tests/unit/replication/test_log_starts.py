@@ -9,10 +9,11 @@ from quorate.broker.replication.appends.delete_records import DeletionRequest, D
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import build_batch
 from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.checkpoints import START_OFFSETS_NAME
 from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
-from tests.unit.replication.cluster import ReplicaCluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
 
@@ -163,3 +164,22 @@ def test_a_follower_reports_a_log_start_that_its_own_retention_moved(
     assert start > 0 == cluster.hosted(1, topic).log.start_offset
     cluster.run(1000)
     assert leadership.replicas[2].start_offset == start
+
+
+def test_a_flipped_bit_of_a_saved_log_start_deletes_nothing(make_cluster: MakeCluster) -> None:
+    """1 becomes 5 after a clean stop. The records in between were acknowledged, and gone."""
+    cluster = make_cluster(brokers=1)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(20)
+    for _ in range(10):
+        produce(cluster, 1, topic, 1)
+    delete(cluster, 1, "t", 1)
+    content = cluster.content(1, topic)
+    disk = cluster.shut_down(1)
+    path = f"{LOG_DIR}/{START_OFFSETS_NAME}"
+    assert disk.content(path).endswith(b"t 0 1\n")
+    disk.flip(path, len(disk.content(path)) - 2, 0x04)
+    cluster.start(1, disk)
+    cluster.run(100)
+    assert cluster.hosted(1, topic).log.start_offset == 1
+    assert cluster.content(1, topic) == content
