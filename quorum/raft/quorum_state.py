@@ -127,7 +127,7 @@ def choose_election(
     |---|---|---|
     | valid | valid, a higher epoch | the copy |
     | valid, a higher epoch | valid | its vote, or its leader as the vote; no leader |
-    | valid | valid, same epoch | the vote and the leader, each from the file that has it |
+    | valid | valid, same epoch | the vote of either, and the leader of the copy |
     | valid | valid, same epoch, but another vote or leader | ElectionFileError |
     | valid | missing or damaged | quorum-state |
     | missing or damaged | valid | the copy |
@@ -137,7 +137,9 @@ def choose_election(
     If both files are valid, the voters (`Election.pinned`) come from the copy. `quorum-state` has a
     higher epoch if Kafka ran here, if a power cut kept only its rename, or if its epoch is damaged.
     A node that believed the old leader in a damaged epoch would refuse the true leader of that
-    epoch, so it believes no leader.
+    epoch, so it believes no leader. Nor does it believe a leader that only `quorum-state` has in
+    the epoch of the copy: one flipped bit makes `-1` another number. This leader counts as the
+    vote if there is no other.
 
     A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
     with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
@@ -187,12 +189,11 @@ def _reconcile(kafka: Election, copy: Election, where: str) -> Election:
         if voted is None and kafka.leader_id != NO_NODE:
             voted = ReplicaKey(kafka.leader_id, ZERO_UUID)  # no other one gets a vote
         return Election(kafka.epoch, voted, NO_NODE, copy.pinned)
-    return Election(
-        copy.epoch,
-        _agreed(_vote(kafka, copy), copy.voted, None, "vote", where),
-        _agreed(kafka.leader_id, copy.leader_id, NO_NODE, "leader", where),
-        copy.pinned,
-    )
+    voted = _agreed(_vote(kafka, copy), copy.voted, None, "vote", where)
+    leader_id = _agreed(kafka.leader_id, copy.leader_id, NO_NODE, "leader", where)
+    if leader_id != copy.leader_id:  # no checksum vouches for it
+        voted = voted or ReplicaKey(leader_id, ZERO_UUID)
+    return Election(copy.epoch, voted, copy.leader_id, copy.pinned)
 
 
 def _vote(kafka: Election, copy: Election) -> ReplicaKey | None:

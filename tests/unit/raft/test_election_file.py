@@ -136,9 +136,10 @@ def unsure(epoch: int, voted: int) -> Election:
     [
         (None, None, Election()),
         (kafka_side(3, 2), election(3, 2), election(3, 2)),
-        (kafka_side(3, 2, 2), election(3, 2), election(3, 2, 2)),
+        (kafka_side(3, 2, 2), election(3, 2), election(3, 2)),
+        (kafka_side(3, None, 2), election(3), unsure(3, 2)),
         (kafka_side(3, 2), election(3, 2, 2), election(3, 2, 2)),
-        (kafka_side(3, None, 2), election(3, 1), election(3, 1, 2)),
+        (kafka_side(3, None, 2), election(3, 1), election(3, 1)),
         (kafka_side(4), election(3, 2), election(4)),
         # The leader may be that of epoch 3, if the 4 is damage (simulation seed 6215).
         (kafka_side(4, None, 2), election(3, None, 2), unsure(4, 2)),
@@ -230,6 +231,23 @@ def test_a_damaged_file_is_repaired_from_the_other(name: str) -> None:
         assert loaded == election(5, 2, 2)
         assert read(disk, name) == intact
     assert isinstance(decode_copy(read(disk, COPY_NAME)), Election)
+
+
+def test_no_flipped_bit_of_kafkas_file_makes_a_leader() -> None:
+    """-1 becomes -0, or 1 behind a carriage return. The node followed a leader that nobody had
+    elected, and refused the true leader of the epoch."""
+    saved = election(3, voted=2)
+    for kraft_version in (0, 1):
+        content = encode_v1(saved) if kraft_version else encode_v0(saved, [1, 2, 3])
+        for bit in range(8 * len(content)):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            try:
+                believed = choose_election(decode_kafka(bytes(flipped)), saved, "/d")
+            except ElectionFileError:
+                continue
+            assert believed.leader_id == -1 and believed.epoch >= 3, flipped
+            assert believed.epoch > 3 or believed.voted == saved.voted, flipped
 
 
 def test_a_crash_at_any_moment_leaves_the_old_or_the_new_election() -> None:
