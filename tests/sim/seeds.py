@@ -379,7 +379,9 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
 
 async def start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
     """Start the adversaries. Return those that stop when the faults end. In half of the seeds the
-    hostile client continues, and the cluster has to become healthy nevertheless."""
+    hostile client continues, and the cluster has to become healthy nevertheless. It may elect
+    leaders uncleanly for its own topics (seed 3356)."""
+    stage.invariants.unclean_topics |= dict.fromkeys(OWN_TOPICS)
     for name in OWN_TOPICS if stage.cluster.brokers else ():
         await stage.admin.spawn(stage.admin.create_surely(name, 1))
     client = HostileClient(stage.cluster, plan.moves)

@@ -5,7 +5,7 @@ would rightly harm the good workload:
 
 - delete a topic of the workload, its records or partitions, move its replicas, or change its
   configuration (`min.insync.replicas`, `unclean.leader.election.enable` and the like);
-- elect leaders uncleanly for all topics;
+- elect leaders uncleanly for all topics (it does so for topics of its own);
 - unregister a broker, remove a voter, change `kraft.version`;
 - change the configuration of brokers;
 - create a topic with fewer than two replicas, which loses data with one disk.

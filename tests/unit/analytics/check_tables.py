@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from quorate.quorum.analytics.log.places import origin_of
 from quorate.quorum.analytics.log.segments import partition_dir
 from quorate.quorum.analytics.tables import TABLES, read_tables
 from quorate.quorum.analytics.tables.descriptions import columns_of
+from tests.unit.analytics.logs import write_segment
 from tests.unit.analytics.oracle import Oracle, Row, every, logged
 from tests.unit.analytics.oracle_columns import completed
 
@@ -30,16 +32,16 @@ IN_GROUPS: Groups = (*SOME, tuple(name for name in TABLES if name not in chain(*
 
 
 def spark_tables(
-    spark: SparkSession, directory: Path, groups: Groups = TOGETHER
+    spark: SparkSession, source: Path | Sequence[Path], groups: Groups = TOGETHER
 ) -> dict[str, list[Row]]:
     """Return the rows of all tables. Each group of tables has its own decoding."""
     made: dict[str, DataFrame] = {}
     for group in groups:
-        made |= read_tables(spark, directory, only=group)
+        made |= read_tables(spark, source, only=group)
     for name, table in made.items():
         assert name == "records" or documented(name) == table.dtypes, name
         assert set(TABLES[name].order) <= set(table.columns), name
-    made["records"] = made["records"].select("offset", "type")
+    made["records"] = made["records"].select("cluster_id", "offset", "type")
     rows: dict[str, list[Row]] = {}
     for name, table in made.items():
         whole = f.to_json(f.struct("*"), {"ignoreNullFields": "false"})
@@ -55,21 +57,52 @@ def documented(name: str) -> list[tuple[str, str]]:
 def assert_as_the_oracle_says(
     spark: SparkSession, directory: Path, data: bytes, groups: Groups = TOGETHER
 ) -> Oracle:
-    oracle = Oracle().fold(logged(data))
-    ends = [int(path.stem.split("-")[0]) for path in directory.rglob("*.checkpoint")]
-    oracle.warn(list(every(data)), max(ends, default=0))
+    oracle = oracle_of(data, directory)
     seen = spark_tables(spark, directory, groups)
     spark.catalog.clearCache()
     cluster_id = origin_of(partition_dir(str(directory)) or "").cluster_id
+    assert_equal(seen, oracle, cluster_id)
+    return oracle
+
+
+def assert_histories_as_the_oracle_says(
+    spark: SparkSession, histories: Mapping[Path, bytes], groups: Groups
+) -> None:
+    """Compare many histories in one step, because Spark plans longer than it computes them. Each is
+    the log of one cluster, in the directory that is its key, whose name is the cluster's id."""
+    for directory, data in histories.items():
+        write_segment(directory, 0, data)
+        properties = f"version=1\ncluster.id={directory.name}\nnode.id=1\n"
+        (directory / "meta.properties").write_text(properties)
+    seen = spark_tables(spark, list(histories), groups)
+    spark.catalog.clearCache()
+    of_cluster: defaultdict[str, dict[str, list[Row]]]
+    of_cluster = defaultdict(lambda: {name: [] for name in TABLES})
+    for name, rows in seen.items():
+        for row in rows:
+            of_cluster[row["cluster_id"]][name].append(row)
+    for directory, data in histories.items():
+        assert_equal(of_cluster[directory.name], oracle_of(data, directory), directory.name)
+
+
+def oracle_of(data: bytes, directory: Path) -> Oracle:
+    """Return the oracle of this log. The snapshots in `directory` prove what is committed."""
+    oracle = Oracle().fold(logged(data))
+    ends = [int(path.stem.split("-")[0]) for path in directory.rglob("*.checkpoint")]
+    oracle.warn(list(every(data)), max(ends, default=0))
+    return oracle
+
+
+def assert_equal(seen: dict[str, list[Row]], oracle: Oracle, cluster_id: str) -> None:
+    """Compare all tables of one cluster."""
     for name, known in oracle.tables.items():
         if name == "records":
-            assert in_order(seen[name]) == in_order(known), name
-            continue
-        columns = [column for column, _ in documented(name)]
-        expected = completed(known, columns, cluster_id)
-        assert all(set(row) == set(columns) for row in expected), f"{name} has no oracle"
-        assert in_order(seen[name]) == in_order(expected), name
-    return oracle
+            expected = [{**row, "cluster_id": cluster_id} for row in known]
+        else:
+            columns = [column for column, _ in documented(name)]
+            expected = completed(known, columns, cluster_id)
+            assert all(set(row) == set(columns) for row in expected), f"{name} has no oracle"
+        assert in_order(seen[name]) == in_order(expected), f"{name} of cluster {cluster_id}"
 
 
 def in_order(rows: list[Row]) -> list[Row]:

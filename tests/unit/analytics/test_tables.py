@@ -8,6 +8,7 @@ import json
 import re
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from quorate.cli.main import main
 from quorate.quorum import analytics
@@ -31,6 +30,7 @@ from tests.unit.analytics.check_tables import (
     TOGETHER,
     Groups,
     assert_as_the_oracle_says,
+    assert_histories_as_the_oracle_says,
     in_order,
 )
 from tests.unit.analytics.logs import batches, write_segment
@@ -47,7 +47,7 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 FIXTURES = FIXTURE.parent
-SEEDS = st.integers(0, 2**32 - 1)
+HISTORIES = 100
 VARIED = (6, 400)
 """A seed and a number of steps: one history that holds every end of everything."""
 ENDS = {
@@ -84,16 +84,14 @@ def test_the_history_contains_what_it_is_about() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2400)
-@settings(
-    max_examples=100,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(seed=SEEDS, steps=st.integers(20, 600))
-def test_many_histories_of_the_rules(spark: SparkSession, seed: int, steps: int) -> None:
-    check(spark, seed, steps, ALONE if seed % 2 else TOGETHER)
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("groups", [TOGETHER, ALONE], ids=["together", "alone"])
+def test_many_histories_of_the_rules(spark: SparkSession, tmp_path: Path, groups: Groups) -> None:
+    """The name of a cluster is the seed of its history and the number of its steps."""
+    random = Random(f"histories {len(groups)}")
+    drawn = [(random.getrandbits(32), random.randint(20, 600)) for _ in range(HISTORIES)]
+    histories = {tmp_path / f"{seed}-{steps}": Varied(seed).run(steps) for seed, steps in drawn}
+    assert_histories_as_the_oracle_says(spark, histories, groups)
 
 
 @pytest.mark.long
