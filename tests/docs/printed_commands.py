@@ -100,7 +100,7 @@ class Shell:
         self._bash = subprocess.Popen(
             ["bash"],
             cwd=directory,
-            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
