@@ -10,7 +10,9 @@ Rules:
 - A partition that was answered with records, an error or a diverging epoch is not answered again
   until its follower names it. A new high watermark or log start is sent with the next answer. If
   consumers were sent to the follower, a new high watermark is sent immediately, because they may
-  read only below it. In Kafka it waits for up to replica.fetch.wait.max.ms (KAFKA-9952).
+  read only below it. In Kafka it waits for up to replica.fetch.wait.max.ms (KAFKA-9952). A follower
+  that names the partition in another leader epoch gets both again, because it ignores answers to
+  its requests of the earlier epoch.
 - A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
   that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
   it. An immediate error would cost the follower its backoff.
@@ -140,8 +142,11 @@ class ReplicaSession:
                 self._forget(key)
                 self._errors[key] = failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
                 continue
+            before = self._partitions.get(key)
             self._partitions[key] = wanted
             self._note(key, wanted, now_ms)
+            if before is not None and before.current_leader_epoch != wanted.current_leader_epoch:
+                self._resend_offsets(key)
         if self._errors or self._readable or self._urgent:
             # Answer at the end of this iteration. More partitions may become readable until then,
             # and the producers whose records these offsets acknowledge are answered first.
@@ -195,6 +200,12 @@ class ReplicaSession:
             self._watched[key] = hosted
             hosted.watchers[self] = None
             self._moved[key] = hosted
+
+    def _resend_offsets(self, key: Key) -> None:
+        """Send the high watermark and the log start again with the next answer. The follower did
+        not apply an answer that came after the epoch had changed there."""
+        if key in self._watched:
+            self._moved[key] = self._watched[key]
 
     def _forget(self, key: Key) -> None:
         self._partitions.pop(key, None)

@@ -79,6 +79,7 @@ class ReplicaFetcher:
         self._number = number
         self._partitions: dict[Key, PartitionFetchState] = {}
         self._to_request: dict[Key, PartitionFetchState] = {}  # named in the next request
+        self._reported: dict[Key, None] = {}  # named in the next request, too, if still followed
         self._forgotten: dict[Key, None] = {}
         self._backing_off: dict[Key, PartitionFetchState] = {}
         self._flushing: dict[Key, PartitionFetchState] = {}  # no fetch is sent before their flushes
@@ -141,7 +142,9 @@ class ReplicaFetcher:
         """Name a partition in the next request, because its log start has moved. Ignore one that is
         not followed, or that waits for its flush or after a failure and is named then."""
         if key in self._partitions and not (key in self._flushing or key in self._backing_off):
-            self._to_request[key] = self._partitions[key]
+            # Not in `_to_request`: the answer that is on its way still counts. It may hold a high
+            # watermark, which the leader sends once.
+            self._reported[key] = None
             self._send_soon()
 
     def end_backoffs(self) -> None:
@@ -200,6 +203,10 @@ class ReplicaFetcher:
                 key: each for key, each in self._partitions.items() if key not in self._backing_off
             }
             self._forgotten.clear()
+        for key in self._reported:
+            if key in self._partitions and key not in self._backing_off:
+                self._to_request[key] = self._partitions[key]
+        self._reported.clear()
         named = self._to_request
         held_back: dict[Key, PartitionFetchState] = {}
         if self._context.throttle.exceeded:

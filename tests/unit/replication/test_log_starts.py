@@ -166,6 +166,23 @@ def test_a_follower_reports_a_log_start_that_its_own_retention_moved(
     assert leadership.replicas[2].start_offset == start
 
 
+def test_a_follower_that_reports_its_log_start_takes_the_answer_on_its_way(
+    make_cluster: MakeCluster,
+) -> None:
+    """That answer holds the high watermark, which the leader sends once. The follower ignored it,
+    and consumers of this follower waited for the last record (simulation, seed 36)."""
+    cluster = make_cluster(brokers=2)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    cluster.produce(1, topic, b"v", acks=1)
+    cluster.run(50)
+    follower = cluster.hosted(2, topic)
+    assert (follower.log.end_offset, follower.partition.high_watermark) == (1, 0)
+    cluster.nodes[2].replicas.fetchers.start_moved(follower)
+    cluster.run(1200)
+    assert follower.partition.high_watermark == 1
+
+
 def test_a_flipped_bit_of_a_saved_log_start_deletes_nothing(make_cluster: MakeCluster) -> None:
     """1 becomes 5 after a clean stop. The records in between were acknowledged, and gone."""
     cluster = make_cluster(brokers=1)

@@ -158,6 +158,26 @@ def test_a_moved_high_watermark_travels_with_the_next_answer_but_wakes_nobody(
     assert leader.answer() == {}
 
 
+def test_a_follower_in_a_new_epoch_gets_the_high_watermark_again(leader: Leader) -> None:
+    """It may have ignored the answer that held it, because its epoch had changed meanwhile."""
+    leader.produce(0)
+    leader.ask(1)
+    leader.run()
+    leader.answer()
+    leader.ask(2, leader.at(1))
+    leader.run(520)
+    assert leader.answer()[0].high_watermark == 1
+    leader.cluster.change(leader.topic, leader=1)
+    leader.cluster.spread()
+    leader.ask(3, leader.at(1, current_leader_epoch=1))
+    leader.run(520)
+    answer = leader.answer()
+    assert (answer[0].error, answer[0].high_watermark, len(answer[0].records)) == (0, 1, 0)
+    leader.ask(4)
+    leader.run(520)
+    assert leader.answer() == {}, "it is sent once"
+
+
 def test_the_byte_limit_leaves_partitions_for_the_next_answer(leader: Leader) -> None:
     leader.produce(0)
     leader.produce(1)
