@@ -4,7 +4,7 @@ one.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
@@ -120,7 +120,8 @@ def availability_of_runs(runs: DataFrame) -> DataFrame:
 
     `lasts` is true while the partition exists."""
     lost = f.when(f.col("alone"), f.col("duration_ms")).otherwise(0)
-    window = f.when(f.col("alone"), f.struct("start_ms", "end_ms", "duration_ms", "cause"))
+    window = f.when(f.col("alone"), f.struct(*RUN_TIMES))
+    windows = f.array_sort(f.collect_list(window))  # by offset: two may begin at the same time
     whole = f.col("total_ms")
     share = f.when(whole > 0, 1 - f.col("leaderless_ms") / whole).otherwise(f.lit(1.0))
     return (
@@ -129,9 +130,13 @@ def availability_of_runs(runs: DataFrame) -> DataFrame:
             f.sum("duration_ms").alias("total_ms"),
             f.sum(lost).alias("leaderless_ms"),
             f.max(lost).alias("longest_ms"),
-            f.array_sort(f.collect_list(window)).alias("windows"),
+            f.transform(windows, _without_offset).alias("windows"),
             f.sum(f.when(~f.col("alone"), f.col("epochs")).otherwise(0)).alias("leader_epochs"),
             f.bool_or(f.col("end_ms").isNull()).alias("lasts"),
         )
         .withColumn("available", share)
     )
+
+
+def _without_offset(window: Column) -> Column:
+    return f.struct(*(window[name].alias(name) for name in RUN_TIMES[1:]))

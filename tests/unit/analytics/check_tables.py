@@ -60,8 +60,7 @@ def assert_as_the_oracle_says(
     oracle = oracle_of(data, directory)
     seen = spark_tables(spark, directory, groups)
     spark.catalog.clearCache()
-    cluster_id = origin_of(partition_dir(str(directory)) or "").cluster_id
-    assert_equal(seen, oracle, cluster_id)
+    assert_equal(seen, oracle, cluster_of(directory))
     return oracle
 
 
@@ -69,11 +68,9 @@ def assert_histories_as_the_oracle_says(
     spark: SparkSession, histories: Mapping[Path, bytes], groups: Groups
 ) -> None:
     """Compare many histories in one step, because Spark plans longer than it computes them. Each is
-    the log of one cluster, in the directory that is its key, whose name is the cluster's id."""
+    the log of one cluster, in the directory that is its key."""
     for directory, data in histories.items():
         write_segment(directory, 0, data)
-        properties = f"version=1\ncluster.id={directory.name}\nnode.id=1\n"
-        (directory / "meta.properties").write_text(properties)
     seen = spark_tables(spark, list(histories), groups)
     spark.catalog.clearCache()
     of_cluster: defaultdict[str, dict[str, list[Row]]]
@@ -82,7 +79,13 @@ def assert_histories_as_the_oracle_says(
         for row in rows:
             of_cluster[row["cluster_id"]][name].append(row)
     for directory, data in histories.items():
-        assert_equal(of_cluster[directory.name], oracle_of(data, directory), directory.name)
+        cluster_id = cluster_of(directory)
+        assert_equal(of_cluster[cluster_id], oracle_of(data, directory), cluster_id)
+
+
+def cluster_of(directory: Path) -> str:
+    """Return the cluster's id, or the path of the log if there is no meta.properties."""
+    return origin_of(partition_dir(str(directory)) or "").cluster_id
 
 
 def oracle_of(data: bytes, directory: Path) -> Oracle:

@@ -446,7 +446,6 @@ class Oracle:
             row["available"] = share_with_a_leader(row)
             names = ("start_ms", "end_ms", "duration_ms", "cause")
             row["windows"] = [{name: each[name] for name in names} for each in row["windows"]]
-            row["windows"].sort(key=lambda each: each["start_ms"])
         self.tables["availability"] += rows.values()
 
     def warn(self, records: list[Logged], proved: int) -> None:

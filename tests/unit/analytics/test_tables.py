@@ -87,7 +87,7 @@ def test_the_history_contains_what_it_is_about() -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("groups", [TOGETHER, ALONE], ids=["together", "alone"])
 def test_many_histories_of_the_rules(spark: SparkSession, tmp_path: Path, groups: Groups) -> None:
-    """The name of a cluster is the seed of its history and the number of its steps."""
+    """The directory of a history names its seed and the number of its steps."""
     random = Random(f"histories {len(groups)}")
     drawn = [(random.getrandbits(32), random.randint(20, 600)) for _ in range(HISTORIES)]
     histories = {tmp_path / f"{seed}-{steps}": Varied(seed).run(steps) for seed, steps in drawn}
