@@ -79,7 +79,7 @@ class ReplicaFetcher:
         self._number = number
         self._partitions: dict[Key, PartitionFetchState] = {}
         self._to_request: dict[Key, PartitionFetchState] = {}  # named in the next request
-        self._reported: dict[Key, None] = {}  # named in the next request, too, if still followed
+        self._reported: dict[Key, None] = {}  # named in the next request, too
         self._forgotten: dict[Key, None] = {}
         self._backing_off: dict[Key, PartitionFetchState] = {}
         self._flushing: dict[Key, PartitionFetchState] = {}  # no fetch is sent before their flushes
@@ -133,9 +133,8 @@ class ReplicaFetcher:
     def unfollow(self, key: Key) -> None:
         """Stop fetching a partition. Ignore one that is not followed."""
         if self._partitions.pop(key, None) is not None:
-            self._to_request.pop(key, None)
-            self._backing_off.pop(key, None)
-            self._flushing.pop(key, None)
+            for waiting in (self._to_request, self._reported, self._backing_off, self._flushing):
+                waiting.pop(key, None)
             self._forgotten[key] = None
 
     def report(self, key: Key) -> None:
@@ -204,7 +203,7 @@ class ReplicaFetcher:
             }
             self._forgotten.clear()
         for key in self._reported:
-            if key in self._partitions and key not in self._backing_off:
+            if key not in self._backing_off:
                 self._to_request[key] = self._partitions[key]
         self._reported.clear()
         named = self._to_request
