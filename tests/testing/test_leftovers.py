@@ -5,10 +5,20 @@ The test is alone in its module, because nothing else may create or release obje
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 
 from quorate.testing import LocalCluster
+
+
+def left() -> str:
+    """Describe the tasks, open files and threads of this process."""
+    files = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the directory itself is closed
+            files.append(os.readlink(f"/proc/self/fd/{number}"))
+    return f"{asyncio.all_tasks()}\n{sorted(files)}\n{threading.enumerate()}"
 
 
 async def test_kills_and_the_end_leave_nothing_behind() -> None:
@@ -38,4 +48,4 @@ async def test_kills_and_the_end_leave_nothing_behind() -> None:
         if not more():
             break
         await asyncio.sleep(0.01)
-    assert not more()
+    assert not more(), left()
