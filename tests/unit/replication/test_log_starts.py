@@ -169,8 +169,8 @@ def test_a_follower_reports_a_log_start_that_its_own_retention_moved(
 def test_a_follower_that_reports_its_log_start_takes_the_answer_on_its_way(
     make_cluster: MakeCluster,
 ) -> None:
-    """That answer holds the high watermark, which the leader sends once. The follower ignored it,
-    and consumers of this follower waited for the last record (simulation, seed 36)."""
+    """The answer holds the high watermark, and the leader sends that once. The follower ignored
+    the answer, and its consumers waited for the last record (simulation, seed 36)."""
     cluster = make_cluster(brokers=2)
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
