@@ -137,9 +137,9 @@ def choose_election(
     If both files are valid, the voters (`Election.pinned`) come from the copy. `quorum-state` has a
     higher epoch if Kafka ran here, if a power cut kept only its rename, or if its epoch is damaged.
     A node that believed the old leader in a damaged epoch would refuse the true leader of that
-    epoch, so it believes no leader. It also believes no leader that only `quorum-state` has
-    in the epoch of the copy: one flipped bit makes `-1` another number. This leader counts as the
-    vote if there is no other.
+    epoch, so it believes no leader. It also believes no leader that only `quorum-state` has in the
+    epoch of the copy: one flipped bit makes `-1` another number. This leader counts as the vote if
+    there is no other.
 
     A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
     with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
