@@ -18,7 +18,8 @@ from quorate.quorum.analytics.archives.extracted import root_of
 from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import AnalyticsError
-from quorate.quorum.analytics.log.places import moved, rank_of
+from quorate.quorum.analytics.log.places import moved
+from quorate.quorum.analytics.log.seek import rank_of
 from quorate.quorum.analytics.log.segments import PARTITION_DIR
 from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
@@ -88,12 +89,12 @@ def longest_log(directory: Path, *, within: Path | None = None) -> Path:
     )
     voters = _with_a_log(controllers)
     if len(voters) > len(entry["controllers"]) // 2:
-        ranks = [rank_of(str(node / PARTITION_DIR)) for node in voters]
+        ranks = [rank_of(node / PARTITION_DIR) for node in voters]
         return voters[complete(ranks, len(entry["controllers"]))]
     others = _with_a_log([*voters, *brokers])
     if not others:
         raise Refused(f"{directory}: no node of this cluster has a metadata log yet")
-    return max(others, key=lambda node: rank_of(str(node / PARTITION_DIR)))
+    return max(others, key=lambda node: rank_of(node / PARTITION_DIR))
 
 
 def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:

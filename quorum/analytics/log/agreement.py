@@ -8,12 +8,16 @@ matching, Raft, section 5.3). Two facts follow from the ends of the logs:
 - **Decided**: records that no election can remove any more. Only a voter whose log is at least as
   up to date as those of a majority can win. A record in the logs of all voters that could win is
   therefore in the log of each later leader.
+
+While the last change of the voters may be uncommitted, two sets of voters may elect (`leaders.py`).
+A fact is then one that follows from both sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,39 @@ class LogEnd:
     def rank(self) -> tuple[int, int]:
         """The epoch of the last record and the end offset, which compare as Raft compares logs."""
         return (self.starts[-1][0], self.end_offset) if self.starts else (-1, -1)
+
+
+class Agreement(NamedTuple):
+    """The facts about the logs of a cluster.
+
+    `complete` is the node of the log that certainly has every committed record, and the fewest
+    others, or None if too many logs are missing. Records below `decided_end` are decided. If
+    `rest_is_known`, all others are not committed."""
+
+    complete: int | None
+    decided_end: int
+    rest_is_known: bool
+
+
+def agreement(logs: Mapping[int, LogEnd], electorates: Iterable[Set[int]]) -> Agreement:
+    """Return the facts that follow from the logs of these nodes, if each electorate, a set of
+    voters, may elect the next leader."""
+    chosen: list[int | None] = []
+    decided: list[int | None] = []
+    for voters in electorates:
+        held = sorted(voters & logs.keys())
+        ranks = [logs[node].rank for node in held]
+        is_majority = len(held) > len(voters) // 2
+        chosen.append(held[complete(ranks, len(voters))] if is_majority else None)
+        decided.append(decided_end([logs[node] for node in held], len(voters)))
+    sure = [node for node in chosen if node is not None]
+    ends = [end for end in decided if end is not None]
+    are_known = bool(ends) and len(ends) == len(decided)
+    return Agreement(
+        max(sure, key=lambda node: logs[node].rank) if sure and len(sure) == len(chosen) else None,
+        min(ends) if are_known else 0,
+        are_known and len(set(ends)) == 1,
+    )
 
 
 def common_end(one: LogEnd, other: LogEnd) -> int:

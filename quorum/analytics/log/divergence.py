@@ -12,13 +12,12 @@ read all records.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from quorate.quorum.analytics.log.agreement import LogEnd, common_end
 from quorate.quorum.analytics.log.commits import log_end_of
 from quorate.quorum.analytics.log.damage import CONFLICT, DIVERGENCE, Damage
-from quorate.quorum.analytics.log.places import NodeLog, best_of
+from quorate.quorum.analytics.log.places import NodeLog, by_cluster
 from quorate.quorum.analytics.log.seek import batch_at, epoch_at
 from quorate.quorum.analytics.log.segments import SNAPSHOT_NAME, files_named, log_start_offset
 
@@ -27,12 +26,9 @@ def divergences(logs: Iterable[NodeLog]) -> dict[str, tuple[Damage, ...]]:
     """Return the differences of each log from the one that is read for its cluster, by directory.
 
     Logs without differences are left out. Block."""
-    clusters: defaultdict[str, list[NodeLog]] = defaultdict(list)
-    for log in logs:
-        clusters[log.origin.cluster_id].append(log)
     found: dict[str, tuple[Damage, ...]] = {}
-    for each in clusters.values():
-        best = best_of(each)
+    for each in by_cluster(logs):
+        (best,) = (log for log in each if log.is_chosen)
         end = log_end_of(best.directory) if len(each) > 1 else None
         for log in each:
             if end is not None and log is not best and (differ := _between(log, best, end)):

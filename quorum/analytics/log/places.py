@@ -6,9 +6,7 @@ A location is one of these, local or a URL (`files.py`), and may contain wildcar
 - the directory of a cluster of `quorate up`, which stands for all its nodes;
 - a local archive of such a directory (`archives/`).
 
-If a cluster has several logs, one is read: of the voters' logs the one that certainly has every
-committed record, and the fewest others (`agreement.py`). If half of the voters' logs or more are
-missing, it is the most up-to-date log. On request all logs are read.
+If a cluster has several logs, one is read (`commits.py`). On request all logs are read.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from pathlib import Path, PurePosixPath
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.analytics.archives.extracted import SUFFIXES, extracted, root_of
-from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import BadOption, NoMetadataLog
 from quorate.quorum.analytics.log.files import (
     absolute,
@@ -33,8 +30,6 @@ from quorate.quorum.analytics.log.files import (
     parent_of,
     read_small,
 )
-from quorate.quorum.analytics.log.leaders import leader_of
-from quorate.quorum.analytics.log.seek import last_batch
 from quorate.quorum.analytics.log.segments import (
     PARTITION_DIR,
     Committed,
@@ -49,11 +44,14 @@ MAX_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NodeLog:
-    """The metadata log of one node: its directory, its cluster and node, and what is committed."""
+    """The metadata log of one node: its directory, its cluster and node, and what is committed.
+
+    `is_chosen` is True if it is the log that is read for its cluster."""
 
     directory: str
     origin: Origin
     committed: Committed = Committed()
+    is_chosen: bool = False
 
 
 def logs_at(locations: Sequence[str]) -> list[NodeLog]:
@@ -160,46 +158,9 @@ def _origin_in(content: bytes) -> Origin | None:
         return None
 
 
-def one_for_each_cluster(logs: Iterable[NodeLog]) -> list[NodeLog]:
-    """Return the best log of each cluster."""
+def by_cluster(logs: Iterable[NodeLog]) -> list[list[NodeLog]]:
+    """Return the logs of each cluster."""
     clusters: defaultdict[str, list[NodeLog]] = defaultdict(list)
     for log in logs:
         clusters[log.origin.cluster_id].append(log)
-    return [best_of(each) for each in clusters.values()]
-
-
-def best_of(logs: Sequence[NodeLog]) -> NodeLog:
-    """Return the log of a cluster that certainly has every committed record (`complete`), or the
-    most up-to-date one if too many are missing."""
-    if len(logs) == 1:
-        return logs[0]
-    voters = voters_of(logs)
-    of_voters = [log for log in logs if log.origin.node_id in voters]
-    if len(of_voters) <= len(voters) // 2:
-        return _newest(logs)
-    return of_voters[complete([rank_of(log.directory) for log in of_voters], len(voters))]
-
-
-def voters_of(logs: Sequence[NodeLog]) -> frozenset[int]:
-    """Return the voters of a cluster, as its most up-to-date log names them, or no voter."""
-    return voters_in(_newest(logs).directory)
-
-
-def _newest(logs: Sequence[NodeLog]) -> NodeLog:
-    return max(logs, key=lambda log: rank_of(log.directory))
-
-
-def rank_of(directory: str) -> tuple[int, int]:
-    """Return the epoch and the last offset of a log, or (-1, -1) if it is empty.
-
-    Such pairs compare as Raft compares logs: first by the epoch, whatever the length (Raft, section
-    5.4.1)."""
-    last = last_batch(directory)
-    return (-1, -1) if last is None else (last.leader_epoch, last.last_offset)
-
-
-def voters_in(directory: str) -> frozenset[int]:
-    """Return the voters at the election of the last leader, empty if the log does not name them."""
-    last = last_batch(directory)
-    leader = None if last is None else leader_of(directory, last.leader_epoch)
-    return frozenset(() if leader is None else (voter.voter_id for voter in leader.voters))
+    return list(clusters.values())

@@ -10,7 +10,7 @@ from quorate.quorum.analytics.log.damage import DIVERGENCE, Damage
 from quorate.quorum.analytics.log.divergence import divergences
 from quorate.quorum.analytics.log.first_pass import FOREVER, Pass
 from quorate.quorum.analytics.log.forward import pieces
-from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
+from quorate.quorum.analytics.log.places import NodeLog, logs_at
 from quorate.quorum.analytics.log.plan_text import decoded
 from quorate.quorum.analytics.log.segments import (
     SLICE_BYTES,
@@ -55,7 +55,7 @@ def planned(choice: Choice, *, passes_over: Passes = passes_here) -> list[Slice]
         return decoded(choice.plan)
     logs = with_commits(logs_at(choice.locations))
     differences = _differences(logs, choice)
-    chosen = logs if choice.every_node else one_for_each_cluster(logs)
+    chosen = [log for log in logs if choice.every_node or log.is_chosen]
     placed = {
         log.directory: segments_of(log.directory, choice.first_offset, choice.last_offset)
         for log in chosen

@@ -88,6 +88,15 @@ def last_batch(directory: Path | str) -> BatchHeader | None:
     return None
 
 
+def rank_of(directory: Path | str) -> tuple[int, int]:
+    """Return the epoch and the last offset of a log, or (-1, -1) if it is empty.
+
+    Such pairs compare as Raft compares logs: first by the epoch, whatever the length (Raft, section
+    5.4.1)."""
+    last = last_batch(directory)
+    return (-1, -1) if last is None else (last.leader_epoch, last.last_offset)
+
+
 def epoch_at(directory: Path | str, offset: int) -> int | None:
     """Return the leader epoch of the record at `offset`, or None if the log does not hold it."""
     batch = batch_at(directory, offset)

@@ -14,7 +14,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.damage import CONTRADICTION, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import DamagedLog, OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from, pieces
-from quorate.quorum.analytics.log.leaders import leader_of
+from quorate.quorum.analytics.log.leaders import election_of
 from quorate.quorum.analytics.log.seek import last_batch
 from quorate.quorum.analytics.log.segments import log_start_offset, metadata_dir
 from quorate.quorum.analytics.log.text import clock
@@ -131,8 +131,8 @@ def _from_a_snapshot(
         assert piece.snapshot is not None
         state = _Replay()
         try:
-            if leader := leader_of(directory, piece.snapshot.epoch):
-                state.leader, state.voters = leader.leader_id, _ids(leader)
+            if election := election_of(directory, piece.snapshot.epoch):
+                state.leader, state.voters = election.message.leader_id, _ids(election.message)
             state.take_all(logged(pieces(piece)))
             state.replay()
             state.found = found

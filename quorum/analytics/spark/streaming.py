@@ -31,7 +31,7 @@ from pyspark.sql.streaming.datasource import (
 from quorate.quorum.analytics.log.commits import with_commits
 from quorate.quorum.analytics.log.errors import OutOfHistory, StreamDiverged
 from quorate.quorum.analytics.log.forward import pieces
-from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
+from quorate.quorum.analytics.log.places import NodeLog, logs_at
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.log.ranges import slices_between, stable_end
 from quorate.quorum.analytics.log.seek import epoch_at, last_batch
@@ -133,7 +133,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = with_commits(logs_at(choice.locations))
         if choice.every_node:
             return {f"{log.origin.cluster_id}/{log.origin.node_id}": log for log in logs}
-        return {log.origin.cluster_id: log for log in one_for_each_cluster(logs)}
+        return {log.origin.cluster_id: log for log in logs if log.is_chosen}
 
 
 def _end_of(log: NodeLog) -> int:

@@ -35,7 +35,7 @@ from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from tests.unit.analytics.logs import START_MS, batches, leadership_of, write_segment
+from tests.unit.analytics.logs import START_MS, batches, leadership_of, voters_of, write_segment
 from tests.unit.metadata.kafka_dump import C1
 
 COLUMNS = ("cluster_id", "node_id", "offset", "epoch", "committed")
@@ -229,6 +229,52 @@ def test_without_a_voters_log_no_record_is_left_out(tmp_path: Path) -> None:
     assert [row[2:] for row in rows(root)] == [
         (offset, epoch, None) for offset, epoch in enumerate([1, 1, 2, 2, 2])
     ]
+
+
+def test_two_copies_of_one_nodes_log_are_not_the_logs_of_two_voters(tmp_path: Path) -> None:
+    old, new = (node(tmp_path / each, 1, epochs) for each, epochs in (("o", [1]), ("n", [1, 1])))
+    other = node(tmp_path, 2, [1, 1])
+    assert [row[2:] for row in rows(old, new, other)] == [(0, 1, None), (1, 1, None)]
+
+
+def no_op(offset: int) -> bytes:
+    values = [encode_record(NoOpRecord())]
+    return bytes(
+        build_value_batch(values, base_offset=offset, leader_epoch=1, timestamp_ms=START_MS)
+    )
+
+
+def changed(root: Path, *sets: tuple[int, ...]) -> list[Path]:
+    """Write the logs of three nodes, with the voters at the election of node 1, their changes, and
+    a last record that only node 1 has. Return the directories."""
+    log = leadership_of(1, epoch=1, offset=0, at_ms=START_MS, voters=sets[0])
+    for offset, voters in enumerate(sets[1:], 1):
+        log += voters_of(voters, epoch=1, offset=offset, at_ms=START_MS)
+    made = [node(root, number, [1]) for number in (1, 2, 3)]
+    for place in made:
+        write_segment(place, 0, log + (no_op(len(sets)) if place == made[0] else b""))
+    return made
+
+
+def test_a_change_of_the_voters_counts_from_its_record_on(tmp_path: Path) -> None:
+    """The log of the first voter alone proves nothing. Only node 1 can be elected by nodes 1 and 2,
+    which would keep its last record. With node 3, another node can be elected."""
+    made = changed(tmp_path, (1,), (1, 2), (1, 2, 3))
+    assert [row[4] for row in rows(made[0])] == [None] * 4
+    assert [row[4] for row in rows(*made)] == [True] * 3 + [None]
+
+
+def test_a_snapshot_proves_a_change_of_the_voters(tmp_path: Path) -> None:
+    """Until then, node 3 could still be elected without the record of its removal. If nodes 1 and 2
+    are the only voters, only node 1 can be elected, with its last record."""
+    made = changed(tmp_path, (1, 2, 3), (1, 2))
+    assert [row[4] for row in rows(*made[:2])] == [None] * 3
+    snapshot = voters_of((1, 2), epoch=1, offset=0, at_ms=START_MS)
+    name = f"{2:020d}-{1:010d}.checkpoint"
+    (made[1] / "__cluster_metadata-0" / name).write_bytes(snapshot)
+    assert [row[4] for row in rows(*made[:2])] == [True, True, None], "read from the newest log"
+    (made[0] / "__cluster_metadata-0" / name).write_bytes(snapshot)
+    assert [row[4] for row in rows(*made[:2])] == [True] * 3
 
 
 def test_the_epochs_of_a_long_log_are_found_by_bisection(tmp_path: Path) -> None:
