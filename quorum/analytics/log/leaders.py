@@ -1,4 +1,4 @@
-"""Raft's records in a log: the leader of an epoch, and the voters who may elect the next one.
+"""Raft's records in a log: the leader of an epoch, and the voters that may elect the next one.
 
 A set of voters is in effect as soon as its record is appended (KIP-853). While this record may be
 uncommitted, a voter without it may still be elected by the set before. The leader commits a change
