@@ -41,6 +41,8 @@ def spans_of(payload: Buffer, count: int) -> Iterator[list[RecordSpan]]:
 
     Raise CorruptBatch if a record does not fit, or if the payload does not end behind the last
     record. Lists before the fault have been yielded by then."""
+    if count < 0:
+        raise CorruptBatch(f"the batch states {count} records")
     position, start, size = 0, 0, len(payload)
     key: Buffer | None
     try:

@@ -43,6 +43,7 @@ POISON: dict[str, bytes] = {
     ),
     "claims no records": sealed(GOOD, record_count=0, last_offset_delta=0),
     "negative count": sealed(GOOD, record_count=-1),
+    "negative count without a record": sealed(b"", record_count=-2, last_offset_delta=0),
     "great delta": sealed(GOOD, last_offset_delta=INT32_MAX),
     "count and delta differ": sealed(GOOD, last_offset_delta=1),
     "first timestamp at the end": sealed(GOOD, base_timestamp_ms=INT64_MAX),

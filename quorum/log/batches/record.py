@@ -61,6 +61,8 @@ def decode_records(
     Raise CorruptBatch if the payload is not `count` whole records, or if a number leaves its range:
     timestamps are int64, offset deltas int32. A base timestamp within ONE_BYTE_DELTA_MS of the
     limits of int64 is also refused. Records before the fault have been yielded by then."""
+    if count < 0:
+        raise CorruptBatch(f"the batch states {count} records")
     if not (
         base_timestamp_ms - ONE_BYTE_DELTA_MS in INT64_RANGE
         and base_timestamp_ms + ONE_BYTE_DELTA_MS in INT64_RANGE

@@ -4,6 +4,8 @@ Its keys must not remove earlier records: no reader gets the record that would r
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from quorate.broker.compaction.offset_map import ENTRY_BYTES, OffsetMap
@@ -51,14 +53,20 @@ def readable(replica: Replica) -> dict[bytes, bytes | None]:
     return found
 
 
-def history(codec: Codec, map_keys: int) -> tuple[Replica, bytearray, int]:
+def negative(base: int) -> bytearray:
+    """Return a batch without a record that states a negative number of them."""
+    header = read_header(build_batch([Record(base, 1_000, b"k", b"lost")], leader_epoch=0))
+    return assemble(b"", header._replace(record_count=-2))
+
+
+def history(bad_at: Callable[[int], bytearray], map_keys: int) -> tuple[Replica, bytearray, int]:
     """Return a log whose only readable records of four keys lie before an unreadable batch."""
     replica = Replica(1, map_keys=map_keys)
     for number in range(4):
         data = build_batch([Record(number, 1_000, b"k%d" % number, b"kept")], leader_epoch=0)
         replica.log.append(data, wall_ms=replica.wall_ms)
     base = replica.log.end_offset
-    bad = poison(base, codec)
+    bad = bad_at(base)
     replica.log.append(bad, wall_ms=replica.wall_ms)
     for offset in range(replica.log.end_offset, replica.log.end_offset + 20):
         data = build_batch([Record(offset, 1_000, b"other", b"v" * 90)], leader_epoch=0)
@@ -71,7 +79,7 @@ def history(codec: Codec, map_keys: int) -> tuple[Replica, bytearray, int]:
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
 @pytest.mark.parametrize("map_keys", [1, 3, 5, 6, 50])
 def test_the_keys_before_the_fault_of_a_batch_remove_nothing(map_keys: int, codec: Codec) -> None:
-    replica, bad, base = history(codec, map_keys)
+    replica, bad, base = history(lambda base: poison(base, codec), map_keys)
     before = readable(replica)
     assert before[b"k0"] == before[b"k3"] == b"kept"
     for _ in range(30):
@@ -84,6 +92,15 @@ def test_the_keys_before_the_fault_of_a_batch_remove_nothing(map_keys: int, code
         header.record_count for _, header in batches(replica.log.read(base + POISONED, 10_000))
     )
     assert others < 20, "the rest of the log is compacted"
+
+
+def test_a_batch_that_states_a_negative_number_of_records_stays() -> None:
+    replica, bad, base = history(negative, map_keys=50)
+    before = readable(replica)
+    while replica.clean() is not None:
+        pass
+    assert replica.log.read(base, 1)[: len(bad)] == bad
+    assert readable(replica) == before
 
 
 def test_a_discarded_batch_leaves_its_room_to_the_next_one() -> None:
