@@ -7,10 +7,12 @@ no member leaves the ISR because of the throttle.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.quorum.metadata.image import BROKER_RESOURCE
+from tests.sim.clients.clients import Unreachable
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 
 NAME = "throttled"
@@ -118,9 +120,11 @@ class Throttled(Workload):
     async def _write_surely(self) -> float:
         """Write a record until it is acknowledged. Return the time that it took, in seconds."""
         start_s = self.stage.loop.time()
-        while not await self._write():
+        while True:
+            with suppress(Unreachable):  # a broker that found damage restarts
+                if await self._write():
+                    return self.stage.loop.time() - start_s
             await self.refresh()
-        return self.stage.loop.time() - start_s
 
     def check_exempt(self, took_s: float, isr: tuple[int, ...]) -> None:
         """Check that a write was acknowledged in time and the ISR is complete, although the
