@@ -10,7 +10,7 @@ QUIET := $(if $(MAKE_TERMOUT),,-qq)
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-tools test-kafka test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
+.PHONY: help check test test-tools test-kafka test-long long-virtual-time long-processes long-examples docs demo sim detect break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -90,7 +90,8 @@ LONG = QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q --timeout 240
 
 test-long: $(STAMP)
 ifeq ($(strip $(ARGS)),)
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 long-virtual-time long-processes
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 long-virtual-time long-processes \
+		long-examples
 else
 	$(LONG) $(ARGS)
 endif
@@ -100,6 +101,13 @@ long-virtual-time: $(STAMP)
 
 long-processes: $(STAMP)
 	$(LONG) $(addprefix --ignore ,$(VIRTUAL_TIME))
+
+# Hypothesis draws the same examples in each `make test`. Here it searches for others.
+long-examples: $(STAMP)
+	for run in 1 2 3 4 5 6 7 8 9 10; do \
+		$(BIN)/pytest -q -m "hypothesis and not ($(APART) or kafka or long or tools)" \
+			--hypothesis-profile search || exit 1; \
+	done
 
 $(DOCS_STAMP): $(STAMP)
 	@echo "installing the tools of the documentation site into $(VENV)"

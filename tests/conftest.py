@@ -3,7 +3,8 @@
 The shell of a CI may start its jobs with SIGINT ignored, and children inherit that. Ctrl-C would
 then do nothing in the tests that send it, so the default handler is restored. Hypothesis has no
 deadline and no check for slow draws, because its first draw of a text reads the tables of Unicode.
-That takes a second or more on a busy machine.
+That takes a second or more on a busy machine. It draws the same examples in each run, so that a
+test that passed does not fail later. The profile `search` draws others (`make test-long`).
 
 A text that a test records as TOLD_AT_THE_END (`record_property`) is printed in the summary."""
 
@@ -19,7 +20,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.marks import MARKS, marks_of_file, may_match
 
-settings.register_profile("quorate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "quorate", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("search", settings.get_profile("quorate"), derandomize=False)
 settings.load_profile("quorate")
 
 TOLD_AT_THE_END = "told at the end"

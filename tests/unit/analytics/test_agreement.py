@@ -92,7 +92,7 @@ class Raft:
         return sum(log[:end] == source[:end] for log in self.logs) >= self.majority
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 5), st.integers(0, 60), st.randoms(use_true_random=False))
 def test_a_complete_log_has_every_committed_record(
     voters: int, steps: int, chance: random.Random
@@ -109,7 +109,7 @@ def test_a_complete_log_has_every_committed_record(
                 assert rank(log) == max(map(rank, given_logs))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 5), st.integers(0, 60), st.randoms(use_true_random=False))
 def test_what_is_decided_is_in_the_log_of_every_later_leader(
     voters: int, steps: int, chance: random.Random

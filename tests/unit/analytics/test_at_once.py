@@ -56,7 +56,7 @@ from tests.unit.analytics.logs import (
 )
 from tests.unit.metadata.kafka_dump import C1
 
-COMMON = settings(max_examples=60, deadline=None, derandomize=True)
+COMMON = settings(max_examples=60)
 STRICT = Request(strict=True)
 NOTHING: dict[str, Any] = dict.fromkeys(COLUMNS)
 

@@ -272,8 +272,6 @@ def test_on_many_histories_of_the_rules(spark: SparkSession) -> None:
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=[*HealthCheck],
     )

@@ -174,7 +174,7 @@ def not_after(offset: int) -> Before:
     return lambda header: header.base_offset <= offset
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=120), st.randoms())
 def test_bisection_finds_the_batch_that_a_scan_finds(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], chance: random.Random
@@ -193,7 +193,7 @@ def test_bisection_finds_the_batch_that_a_scan_finds(
     assert last is not None and last.next_offset == sum(sizes)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(60, 3000), st.data())
 def test_slices_planned_while_reading_hold_what_those_planned_in_advance_hold(
     tmp_path_factory: pytest.TempPathFactory,

@@ -54,7 +54,7 @@ def two_segments(tmp_path: Path, tail: bytes = b"") -> tuple[Path, Path, list[in
     return first, second, [int.from_bytes(batch[:8], "big") for batch in BATCHES]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.integers(1, 4000))
 def test_any_slice_size_gives_every_batch_once(slice_bytes: int) -> None:
     assert offsets(C1, slice_bytes) == WHOLE
@@ -159,7 +159,7 @@ def test_snapshots_are_found_and_the_base_is_the_one_where_the_log_begins(tmp_pa
     assert base.snapshot is not None and base.snapshot.end_offset == 125
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(40, 2000), st.integers(30, 900), st.data())
 def test_passes_over_parts_give_the_pass_over_the_whole(
     tmp_path_factory: pytest.TempPathFactory, chunk: int, ranges: int, draw: st.DataObject

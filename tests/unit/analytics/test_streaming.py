@@ -135,7 +135,7 @@ def grown(steps: list[str]) -> list[bytes]:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS, st.data())
 def test_on_every_prefix_the_table_is_that_of_a_batch_query(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], draw: st.DataObject

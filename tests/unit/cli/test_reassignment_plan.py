@@ -76,7 +76,7 @@ clusters = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(clusters)
 def test_every_plan_is_valid_and_even(case: tuple[list[tuple[int, ...]], dict[int, str]]) -> None:
     replicas, racks = case

@@ -14,7 +14,7 @@ from quorate.quorum.controller.topics.placement import Placer, UsableBroker
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 
-BUDGET = settings(max_examples=60, deadline=None, derandomize=True)
+BUDGET = settings(max_examples=60)
 RACKS = st.sampled_from([None, "a", "b", "c"])
 
 

@@ -28,7 +28,7 @@ from quorate.quorum.protocol.schemas.topics import (
 from tests.unit.controller.harness import Driver, creatable
 from tests.unit.controller.test_reassign import ask
 
-BUDGET = settings(max_examples=25, deadline=None, derandomize=True)
+BUDGET = settings(max_examples=25)
 UNEVEN_LEADERS = 2
 """The bound of the leaders for topics with one replication factor on racks of different sizes."""
 

@@ -42,7 +42,7 @@ def record_lists(draw: st.DrawFn) -> list[Record]:
     return records
 
 
-@settings(max_examples=MAX_EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=MAX_EXAMPLES)
 @given(record_lists(), st.sampled_from(list(Codec)), st.integers(0, 2**31 - 1))
 def test_a_batch_gives_back_its_records(
     records: list[Record], codec: Codec, leader_epoch: int
@@ -125,7 +125,7 @@ def test_a_cut_batch_is_refused() -> None:
             list(batches(data[:size]))
 
 
-@settings(max_examples=MAX_EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=MAX_EXAMPLES)
 @given(st.binary(max_size=120), st.integers(0, 5))
 def test_records_of_any_bytes_are_records_or_a_corrupt_batch(payload: bytes, count: int) -> None:
     try:
@@ -135,7 +135,7 @@ def test_records_of_any_bytes_are_records_or_a_corrupt_batch(payload: bytes, cou
     assert len(found) == count
 
 
-@settings(max_examples=MAX_EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=MAX_EXAMPLES)
 @given(record_lists(), st.data())
 def test_a_damaged_payload_never_leads_outside_of_it(
     records: list[Record], data: st.DataObject

@@ -29,7 +29,7 @@ contents = st.one_of(
 
 
 @given(codec=st.sampled_from(CODECS), content=contents, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_was_compressed_comes_back_within_its_size_and_not_below(
     codec: Codec, content: bytes, data: st.DataObject
 ) -> None:
@@ -50,7 +50,7 @@ def test_whatever_was_compressed_comes_back_within_its_size_and_not_below(
 
 
 @given(codec=st.sampled_from(CODECS), content=contents, data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_damage_is_a_corrupt_batch_and_nothing_else(
     codec: Codec, content: bytes, data: st.DataObject
 ) -> None:

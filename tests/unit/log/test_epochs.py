@@ -84,7 +84,7 @@ def test_negative_numbers_are_refused() -> None:
             cache().assign(epoch, offset)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, END)), max_size=12), st.data())
 def test_against_a_list_of_entries(assigned: list[tuple[int, int]], data: st.DataObject) -> None:
     """The oracle scans a list. Epochs and offsets rise, in whatever order epochs are assigned."""

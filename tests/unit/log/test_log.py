@@ -439,7 +439,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(OPERATIONS)
 def test_the_log_is_a_list(operations: list[tuple[str, int, int]]) -> None:
     disk, epoch, start = new_disk(), 0, 0

@@ -53,7 +53,7 @@ records = st.lists(
 
 
 @given(records=records, codec=st.sampled_from(Codec), target=st.sampled_from(TARGETS))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_records_and_the_header_stay(
     records: list[Record], codec: Codec, target: Compression
 ) -> None:
@@ -61,7 +61,7 @@ def test_the_records_and_the_header_stay(
 
 
 @given(records=records, codec=st.sampled_from(Codec))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_they_stay_at_the_highest_level(records: list[Record], codec: Codec) -> None:
     assert Compression.of("zstd", {"zstd": 22}) == HIGHEST
     they_stay(records, codec, HIGHEST)

@@ -42,7 +42,7 @@ def accepted(payload: bytes, count: int, *, whole: bool = True) -> bool:
 
 
 @given(values=st.one_of(sizes, runs), cut=st.integers(0, 10_000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_good_records_pass_and_so_does_their_beginning(values: list[int], cut: int) -> None:
     payload = payload_of(values)
     assert accepted(payload, len(values))
@@ -51,7 +51,7 @@ def test_good_records_pass_and_so_does_their_beginning(values: list[int], cut: i
 
 
 @given(values=st.one_of(sizes, runs), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_without_a_limit_of_steps_the_lengths_fill_the_payload(
     values: list[int], data: st.DataObject
 ) -> None:

@@ -170,7 +170,7 @@ def test_bytes_that_are_no_record(frame: bytes) -> None:
         decode_record(frame)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.binary(max_size=60), st.sampled_from(sorted(REPLAYABLE_TYPES)), st.integers(0, 3))
 def test_any_bytes_are_a_record_or_a_metadata_error(body: bytes, key: int, version: int) -> None:
     try:

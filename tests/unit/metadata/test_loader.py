@@ -56,7 +56,7 @@ SCRIPT: list[MetadataRecord] = [
 ]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, len(SCRIPT))), st.integers(0, len(SCRIPT)))
 def test_wherever_batches_and_feeds_are_cut(cuts: list[int], feeds: int) -> None:
     batches = cut(SCRIPT, cuts)

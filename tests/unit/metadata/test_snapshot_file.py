@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset, Uuid
@@ -85,7 +85,6 @@ def pieces(content: bytes, size: int) -> Iterator[bytes]:
     return (content[start : start + size] for start in range(0, len(content), size))
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.integers(0, 4), max_size=6),
     st.integers(1, 3000),

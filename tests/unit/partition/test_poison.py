@@ -99,20 +99,20 @@ def changed_batches(draw: st.DrawFn) -> bytes:
 
 
 @given(good_batches())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_good_batches_are_taken_and_read(data: bytearray) -> None:
     assert check_batch(bytes(data))
 
 
 @given(changed_batches())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_changed_batches_harm_nothing(data: bytes) -> None:
     check_batch(data)
     check_stored(data)
 
 
 @given(codec=st.integers(0, 7), payload=st.binary(max_size=200), count=st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_payload_harms_nothing(codec: int, payload: bytes, count: int) -> None:
     data = sealed(payload, attributes=codec, record_count=count, last_offset_delta=count - 1)
     check_batch(data)

@@ -9,7 +9,7 @@ from quorate.quorum.ids import ZERO_UUID, ReplicaKey
 from quorate.quorum.raft.voter_set import NO_OFFSET, VoterSet, majority_offset
 from tests.unit.raft.harness import key
 
-SOME = settings(max_examples=200, derandomize=True, deadline=None, database=None)
+SOME = settings(max_examples=200)
 
 
 @SOME

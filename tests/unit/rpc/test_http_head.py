@@ -126,7 +126,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500)
 @given(st.lists(PIECES | st.binary(max_size=4), max_size=30).map(b"".join))
 def test_any_head_is_read_or_refused(head: bytes) -> None:
     try:

@@ -29,7 +29,7 @@ from quorate.quorum.rpc.row_codec import reader, writer
 from quorate.quorum.seams import ProtocolError
 from quorate.quorum.shapes import Shape, Type, shape_of
 
-quick = settings(max_examples=40, deadline=None, derandomize=True)
+quick = settings(max_examples=40)
 CLASSES = list(BY_CLASS)
 
 

@@ -41,7 +41,7 @@ def counted(value: object) -> int:
     return 1 + (sum(map(counted, value)) if isinstance(value, list) else 0)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(elements)
 def test_the_count_is_that_of_the_unpacked_value(value: object) -> None:
     frame = msgpack.packb(value)

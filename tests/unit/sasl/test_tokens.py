@@ -291,7 +291,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from([*CLAIMS, "nbf", "scope"]), json_values))
 def test_any_claims_are_accepted_or_refused(change: dict[str, Any]) -> None:
     try:
@@ -302,21 +302,21 @@ def test_any_claims_are_accepted_or_refused(change: dict[str, Any]) -> None:
     assert found.expires_wall_ms > NOW_MS - RULES.clock_skew_ms
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=40) | st.binary(max_size=40).map(lambda each: part(each.hex()) + ".a.b"))
 def test_any_text_is_refused_as_a_token(text: str) -> None:
     with pytest.raises(TokenRefused):
         verify(text)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(["alg", "kid", "typ", "jku", "crit"]), json_values))
 def test_any_header_is_refused_with_a_wrong_signature(header: dict[str, Any]) -> None:
     with pytest.raises(TokenRefused):
         verify(f"{part(header)}.{part(CLAIMS)}.c2ln")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(json_values)
 def test_any_json_is_a_key_set_or_refused(value: Any) -> None:
     for found in (value, {"keys": value}, {"keys": [value]}):

@@ -470,7 +470,7 @@ TABLE: dict[str, dict[str, str]] = {
 """The state after each kind of frame. Every other frame ends the connection."""
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=8))
 def test_any_order_of_frames(kinds: list[str]) -> None:
     port, state, served = Port(), "new", 0

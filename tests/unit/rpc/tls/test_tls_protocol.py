@@ -84,7 +84,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pieces=PIECES, sent=st.lists(st.binary(max_size=700), max_size=5), small=st.booleans())
 def test_any_cut_of_the_bytes_gives_the_same_plaintext(
     pieces: list[int], sent: list[bytes], small: bool
@@ -108,7 +108,7 @@ def test_any_cut_of_the_bytes_gives_the_same_plaintext(
     run(scenario)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pieces=PIECES, version=st.sampled_from(["TLSv1.2", "TLSv1.3"]))
 def test_data_behind_the_last_message_of_the_handshake(pieces: list[int], version: str) -> None:
     async def scenario() -> None:
@@ -123,7 +123,7 @@ def test_data_behind_the_last_message_of_the_handshake(pieces: list[int], versio
     run(scenario)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(noise=st.binary(min_size=1, max_size=300), cut=st.integers(0, 3000), plain=st.booleans())
 def test_noise_closes_the_connection_and_nothing_else(noise: bytes, cut: int, plain: bool) -> None:
     """At any place of a handshake or of a session: no exception, no plaintext that the client did
