@@ -195,6 +195,7 @@ class LogDirectory:
         assert name not in self._open, f"{name} is open"
         # The log may end lower than before, if damage was set aside.
         self.offsets.lower_recovery_point(name, log.end_offset)
+        self.offsets.lower_start_offset(name, log.start_offset)
         self.offsets.lower_cleaner_offset(name, log.end_offset)
         self.unopened.opened(name)
         log.before_truncation = partial(self._before_truncation, name)
@@ -256,6 +257,7 @@ class LogDirectory:
     def _before_truncation(self, name: PartitionName, offset: int) -> None:
         self.offsets.lower_recovery_point(name, offset)
         self.offsets.lower_high_watermark(name, offset)
+        self.offsets.lower_start_offset(name, offset)
         self.offsets.lower_cleaner_offset(name, offset)
 
     def distrust(self, damage: CorruptLog) -> None:

@@ -12,6 +12,8 @@ Rules:
 - A recovery point never exceeds the flushed offset. It is lowered durably before a truncation
   removes records below it, because a log that ends below its recovery point counts as damaged.
 - A high watermark is lowered durably in the same way.
+- A log start offset is lowered durably before a log begins again below it. A start after a crash
+  deletes everything below the checkpointed offset.
 - A cleaner offset is raised only after the compacted segments are durably in place. It is lowered
   durably before a truncation. Records below it count as compacted: a tombstone among them may be
   removed while an earlier record of its key is still there.
@@ -85,6 +87,14 @@ class OffsetCheckpoints:
         if self.high_watermarks.get(name, 0) > offset:
             self.high_watermarks[name] = offset
             self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self.high_watermarks)
+
+    def lower_start_offset(self, name: PartitionName, offset: int) -> None:
+        """Lower the log start offset to `offset` durably. Do nothing if it is not above `offset`.
+
+        Blocks for the fsync. A log begins again below its start only after an unclean election."""
+        if self.start_offsets.get(name, 0) > offset:
+            self.start_offsets[name] = offset
+            self._files.write(checkpoints.START_OFFSETS_NAME, self.start_offsets)
 
     def lower_cleaner_offset(self, name: PartitionName, offset: int) -> None:
         """Lower the cleaner offset to `offset` durably. Do nothing if it is not above `offset`.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
+import pytest
+
 from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import build_batch
@@ -200,3 +202,39 @@ def test_a_flipped_bit_of_a_saved_log_start_deletes_nothing(make_cluster: MakeCl
     cluster.run(100)
     assert cluster.hosted(1, topic).log.start_offset == 1
     assert cluster.content(1, topic) == content
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_log_that_begins_again_below_its_saved_start_survives_a_restart(
+    make_cluster: MakeCluster, *, is_clean: bool
+) -> None:
+    """An unclean election chose an empty leader. The saved start of the follower stayed at 8:
+    `kill -9` deleted the new records, and after a clean stop the broker refused to start."""
+    cluster = make_cluster(brokers=2, start_offset_checkpoint_interval_ms=1000)
+    empty = cluster.kill(1)
+    topic = cluster.create("t", [led_by(2, 1, isr=(2,))])
+    cluster.run(50)
+    for _ in range(9):
+        produce(cluster, 2, topic, 1)
+    delete(cluster, 2, "t", 8)
+    cluster.run(1500)
+    disk = cluster.kill(2)
+    assert disk.content(f"{LOG_DIR}/{START_OFFSETS_NAME}").endswith(b"t 0 8\n")
+    cluster.start(1, empty)
+    cluster.change(topic, leader=1, isr=(1,))
+    cluster.spread()
+    cluster.run(50)
+    cluster.start(2, disk)
+    cluster.run(500)
+    for _ in range(3):
+        produce(cluster, 1, topic, 1)
+    cluster.run(1500)
+    partition = cluster.image.partition(topic, 0)
+    assert partition is not None and partition.isr == (1, 2)
+    disk = cluster.shut_down(2) if is_clean else cluster.kill(2)
+    cluster.kill(1)
+    cluster.change(topic, leader=2, isr=(2,))
+    cluster.start(2, disk)
+    cluster.run(50)
+    assert cluster.offsets(topic) == {2: (3, 3)}
+    assert cluster.hosted(2, topic).log.start_offset == 0
