@@ -167,7 +167,9 @@ class ConsumerFetches:
                 results.append(result)
                 enough = True
                 continue
-            limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
+            limit = min(wanted.max_bytes, left_bytes)
+            if not read_bytes:  # also with a limit of 0, because the client must make progress
+                limit = max(1, limit)
             result = read(self.registry, wanted, limit, from_follower, to_log_end=to_log_end)
             size = len(result.records)
             # Only the first partition with data may exceed the limit of the whole response.

@@ -348,7 +348,8 @@ class ReplicaSession:
         is full. At least one is read."""
         throttle, throttled_bytes = self._context.throttle, 0
         exceeded = throttle.exceeded
-        max_bytes = left_bytes = min(self._max_bytes, self._context.room())
+        # replica.fetch.response.max.bytes may be 0.
+        max_bytes = left_bytes = max(1, min(self._max_bytes, self._context.room()))
         for key, hosted in list(self._readable.items()):
             if left_bytes <= 0:
                 break

@@ -52,6 +52,21 @@ def test_a_follower_asks_for_what_its_settings_say(
     assert [each.max_bytes for each in request.partitions] == [111]
 
 
+@pytest.mark.parametrize("key", ["replica_fetch_max_bytes", "replica_fetch_response_max_bytes"])
+def test_a_size_of_0_lets_one_batch_pass(make_cluster: MakeCluster, key: str) -> None:
+    """Both keys may be 0, and the first batch is sent in any case. With
+    replica.fetch.response.max.bytes=0, followers got nothing, and fetched again immediately."""
+    cluster = make_cluster(brokers=2, **{key: 0})
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    fetches = cluster.fetched_by.total()
+    for _ in range(3):
+        cluster.produce(1, topic)
+    cluster.run(100)
+    assert cluster.offsets(topic) == {1: (3, 3), 2: (3, 2)}
+    assert cluster.fetched_by.total() - fetches <= 4
+
+
 @pytest.mark.parametrize("backoff_ms", [500, 2000])
 def test_a_failed_fetch_is_repeated_after_the_backoff(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, backoff_ms: int

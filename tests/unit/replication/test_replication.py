@@ -245,12 +245,13 @@ def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: ReplicaClu
     for _ in range(10):
         cluster.produce(1, topic, bytes(1000))
     size = len(cluster.content(1, topic)[0])
-    for max_bytes, batches in ((3 * size, 3), (1, 1), (0, 1)):
+    limits = ((3 * size, 1 << 30, 3), (1, 1 << 30, 1), (0, 1 << 30, 1), (1 << 30, 0, 1), (0, 0, 1))
+    for max_bytes, of_partition, batches in limits:
         answers: list[FetchPartitionResult] = []
-        wanted = FetchPartition("", topic, 0, 0, 1 << 30)
+        wanted = FetchPartition("", topic, 0, 0, of_partition)
         fetch = Fetch(partitions=[wanted], max_wait_ms=0, min_bytes=1, max_bytes=max_bytes)
         cluster.nodes[1].replicas.consumer_fetches.fetch(fetch, answers.extend)
-        assert len(answers[0].records) == batches * size, max_bytes
+        assert len(answers[0].records) == batches * size, (max_bytes, of_partition)
 
 
 def test_r58_epochs_of_fetchers(cluster: ReplicaCluster) -> None:
