@@ -8,7 +8,12 @@ from typing import cast
 
 import pytest
 
-from quorate.broker.kafka.records.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
+from quorate.broker.kafka.records.list_offsets import (
+    CONSUMER,
+    LATEST,
+    MAX_TIMESTAMP,
+    ListOffsetsHandler,
+)
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.files import checkpoints
 from quorate.quorum.log.files.names import PartitionName
@@ -88,13 +93,16 @@ class Asked:
         yield from ()
 
 
-def latest_offset(cluster: ReplicaCluster, broker_id: int) -> tuple[ErrorCode, int]:
+def latest_offset(
+    cluster: ReplicaCluster, broker_id: int, timestamp: int = LATEST, version: int = 9
+) -> tuple[ErrorCode, int]:
     handler = ListOffsetsHandler(cluster.nodes[broker_id].replicas)
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     topic = ListOffsetsTopic(name="t", partitions=(wanted,))
-    asked = Asked()
+    asked = Asked(version)
     request = ListOffsetsRequest(replica_id=CONSUMER, topics=(topic,))
-    handler.list_offsets(cast(RequestContext, asked), request)
+    for _ in handler.list_offsets(cast(RequestContext, asked), request) or ():
+        pass
     (partition,) = asked.answers[0].topics[0].partitions
     return ErrorCode.of(partition.error_code), partition.offset
 
@@ -123,6 +131,34 @@ def test_r61_a_new_leader_that_knows_a_lower_high_watermark(pair: ReplicaCluster
     pair.spread(1)
     pair.run(3_000)
     assert latest_offset(pair, 2) == (ErrorCode.NONE, 3)
+
+
+@pytest.mark.parametrize("timestamp", [1_700_000_000_000, MAX_TIMESTAMP])
+def test_r61_a_new_leader_that_does_not_know_that_a_record_is_committed(
+    pair: ReplicaCluster, timestamp: int
+) -> None:
+    """KIP-207: a consumer that starts at a time was told that no record is that late, went to the
+    end, and left committed records out."""
+    topic = pair.create("t", [led_by(1, 2)])
+    pair.run(50)
+    pair.produce(1, topic, timestamp_ms=1_700_000_000_000)
+    while pair.offsets(topic)[1] != (1, 1):
+        pair.run(0.1)
+    assert latest_offset(pair, 1, timestamp) == (ErrorCode.NONE, 0)
+    assert pair.offsets(topic)[2] == (1, 0)
+    pair.network.isolate("b1")
+    pair.change(topic, leader=2)
+    pair.spread(2)
+    pair.run(20)
+    assert latest_offset(pair, 2, timestamp) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+    if timestamp >= 0:
+        assert latest_offset(pair, 2, timestamp, 4) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    pair.network.heal()
+    pair.spread(1)
+    pair.run(3_000)
+    assert latest_offset(pair, 2, timestamp) == (ErrorCode.NONE, 0)
+    if timestamp >= 0:
+        assert latest_offset(pair, 2, timestamp + 1) == (ErrorCode.NONE, -1)
 
 
 def test_r49_a_high_watermark_that_was_written_apart_is_only_a_hint(pair: ReplicaCluster) -> None:

@@ -78,8 +78,9 @@ class ListOffsetsHandler:
         - UNSUPPORTED_VERSION if the version does not have this special timestamp (`SINCE`).
         - The error of a missing replica (`PartitionRegistry.why_missing`), NOT_LEADER_OR_FOLLOWER,
           FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
-        - OFFSET_NOT_AVAILABLE if a consumer asks for LATEST while a new leader's high watermark is
-          below the start of its epoch (KIP-207). Before version 5 it is LEADER_NOT_AVAILABLE.
+        - OFFSET_NOT_AVAILABLE if a consumer asks for LATEST, or for a time without a committed
+          record, while a new leader's high watermark is below the start of its epoch (KIP-207).
+          Before version 5 it is LEADER_NOT_AVAILABLE.
         - The error of damaged records, or KAFKA_STORAGE_ERROR if the log directory fails.
 
         Return the steps that are left, or None.
@@ -116,20 +117,20 @@ class ListOffsetsHandler:
     ) -> Lookup[ListOffsetsPartitionResponse]:
         """Return the result of one partition. This broker must lead it, unless a tool asks.
 
-        A new leader answers LATEST with OFFSET_NOT_AVAILABLE until its high watermark has passed
-        the start of its epoch (KIP-207).
+        A new leader answers a consumer with OFFSET_NOT_AVAILABLE until its high watermark has
+        passed the start of its epoch (KIP-207). The high watermark of the last leader may have been
+        higher, so the end of the log and the absence of a committed record are not known. A
+        record that was found is committed in any case.
         """
         if version < SINCE.get(wanted.timestamp, 0):
             return failed_partition(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         index = wanted.partition_index
         hosted, error = self._replica(topic, index, wanted.current_leader_epoch, replica_id)
-        if hosted is not None and not error and (leading := hosted.partition.leadership):
-            behind = hosted.partition.high_watermark < leading.epoch_start_offset
-            if replica_id == CONSUMER and wanted.timestamp == LATEST and behind:
-                # The high watermark of the last leader may have been higher.
-                error = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
         if hosted is None or error:
             return failed_partition(wanted.partition_index, error)
+        unavailable = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else LEADER_UNKNOWN
+        if wanted.timestamp == LATEST and replica_id == CONSUMER and is_behind(hosted):
+            return failed_partition(wanted.partition_index, unavailable)
         epoch = hosted.partition.leader_epoch
         try:
             if (know := DIRECT.get(wanted.timestamp)) is not None:
@@ -137,6 +138,8 @@ class ListOffsetsHandler:
             else:
                 search = SEARCHES.get(wanted.timestamp, at_time)
                 found = yield from search(hosted, wanted.timestamp)
+                if found is None and replica_id == CONSUMER and is_behind(hosted):
+                    return failed_partition(wanted.partition_index, unavailable)
         except CorruptLog as damage:
             return failed_partition(wanted.partition_index, unreadable(hosted, damage))
         except CorruptBatch as poison:
@@ -237,6 +240,12 @@ def named_twice(request: ListOffsetsRequest) -> IncrementalWork[set[tuple[str, i
             yield
     yield from emptied(once)
     return twice
+
+
+def is_behind(hosted: HostedPartition) -> bool:
+    """Return True if this replica leads, and its high watermark is below the start of its epoch."""
+    leading = hosted.partition.leadership
+    return leading is not None and hosted.partition.high_watermark < leading.epoch_start_offset
 
 
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
