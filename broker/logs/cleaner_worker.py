@@ -34,7 +34,7 @@ class Cleaner(Protocol):
 
     settings: CleanerSettings
     figures: CleanerFigures
-    in_progress: dict[PartitionName, None]
+    in_progress: dict[PartitionName, CleanerWorker]
     seams: Seams
     throttle: IoThrottle
     logs: LogManager
@@ -69,11 +69,31 @@ class CleanerWorker:
         self._cleaner = cleaner
         self._clock = cleaner.seams.clock
         self._timer: Timer | None = None
+        self._waiting: Callable[[], None] | None = None
+        """The work that begins when the timer is over."""
         self._retired = False
 
     def retire(self) -> None:
         """Look for nothing more. A cleaning in progress goes on, unless the cleaner is stopped."""
         self._retired = True
+
+    def wake(self) -> None:
+        """End the present pause or backoff, because the settings that it follows from have
+        changed."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self._timer is not None:
+            self._timer.cancel()
+            self._clock.call_soon(waiting)
+
+    def _wait(self, delay_ms: float, work: Callable[[], None]) -> None:
+        """Begin `work` after a delay, or when the settings change."""
+
+        def over() -> None:
+            self._waiting = None
+            work()
+
+        self._waiting = work
+        self._timer = self._clock.call_later(delay_ms, over)
 
     def look(self) -> None:
         """Look at all compacted logs, some in each iteration of the event loop, and clean the one
@@ -110,7 +130,7 @@ class CleanerWorker:
             self._back_off()
 
     def _back_off(self) -> None:
-        self._timer = self._clock.call_later(self._cleaner.settings.backoff_ms, self.look)
+        self._wait(self._cleaner.settings.backoff_ms, self.look)
 
     def _failed(self, error: OSError) -> None:
         """Report an error of the disk. If it costs only one log directory, those in the others are
@@ -130,7 +150,7 @@ class CleanerWorker:
         if begun is None:
             return False
         cleaning, preparation, segments = begun
-        cleaner.in_progress[partition.name] = None
+        cleaner.in_progress[partition.name] = self
         log = partition.log
         work = clean_log(
             log,
@@ -177,7 +197,7 @@ class CleanerWorker:
             if not cleaner.stopped:
                 cleaner.seams.disk.submit_long(job, run.advance)
 
-        self._timer = self._clock.call_later(max(REST_MS, pause_ms), go)
+        self._wait(max(REST_MS, pause_ms), go)
 
     @property
     def stopped(self) -> bool:

@@ -52,7 +52,7 @@ class LogCleaner:
         of the disk, which stops the node or takes one log directory offline."""
         self.settings = settings
         self.figures = CleanerFigures()
-        self.in_progress: dict[PartitionName, None] = {}
+        self.in_progress: dict[PartitionName, CleanerWorker] = {}
         self.uncleanable: dict[PartitionName, Log] = {}
         """The damaged logs. Those of removed partitions go with the next look at all logs."""
         self.seams = seams
@@ -70,10 +70,16 @@ class LogCleaner:
         self._resize()
 
     def configure(self, settings: CleanerSettings) -> None:
-        """Apply changed settings. A cleaning in progress keeps its memory and its buffers."""
+        """Apply changed settings. A cleaning in progress keeps its memory and its buffers.
+
+        End all pauses and backoffs. They may be long, and follow from the earlier settings. Kafka
+        stops and restarts its threads."""
         if settings != self.settings:
             self.settings = settings
-            self.throttle.max_bytes_per_second = settings.io_max_bytes_per_second
+            now_ms = self.seams.clock.now_ms()
+            self.throttle = IoThrottle(settings.io_max_bytes_per_second, now_ms)
+            for worker in dict.fromkeys([*self._workers, *self.in_progress.values()]):
+                worker.wake()
             self._resize()
 
     def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from quorate.quorum.log.files.settings import LogSettings
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import ReplicaCluster, led_by
-from tests.unit.replication.test_log_cleaner import COMPACT, count_of, send
+from tests.unit.replication.test_log_cleaner import COMPACT, compacted, count_of, send
 
 MakeCluster = Callable[..., ReplicaCluster]
 
@@ -35,6 +36,43 @@ def test_a_cleaner_that_found_nothing_looks_again_after_its_backoff(
     send(cluster, topic, 60)
     cluster.run(5000)
     assert (count_of(cluster, topic) < 60) == cleaned
+
+
+def test_a_shorter_backoff_takes_effect_in_the_present_one(make_cluster: MakeCluster) -> None:
+    """The worker waited for the backoff that it had begun, for hours if that was set by mistake."""
+    cluster = compacted(make_cluster)
+    cleaner = cluster.nodes[1].replicas.cleaner
+    cleaner.configure(replace(cleaner.settings, backoff_ms=2**63 - 1))
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(1000)
+    send(cluster, topic, 60)
+    cluster.run(5000)
+    assert count_of(cluster, topic) == 60
+    cleaner.configure(replace(cleaner.settings, backoff_ms=200))
+    cluster.run(1000)
+    assert count_of(cluster, topic) < 60
+
+
+@pytest.mark.parametrize("is_retired", [False, True])
+def test_a_higher_rate_takes_effect_in_the_present_pause(
+    make_cluster: MakeCluster, *, is_retired: bool
+) -> None:
+    """Each piece of work is followed by the pause that the rate at that time demands. Here that is
+    an hour. A worker that log.cleaner.threads removes finishes its cleaning, too."""
+    cluster = compacted(make_cluster, threads=2)
+    cleaner = cluster.nodes[1].replicas.cleaner
+    cleaner.configure(replace(cleaner.settings, io_max_bytes_per_second=1))
+    topic = cluster.create("t", [led_by(1)])
+    send(cluster, topic, 60)
+    cluster.run(5000)
+    assert cleaner.in_progress
+    if is_retired:
+        cleaner.configure(replace(cleaner.settings, threads=1))
+        cluster.run(1000)
+    cleaner.configure(replace(cleaner.settings, io_max_bytes_per_second=1e9))
+    cluster.run(1000)
+    assert not cleaner.in_progress
+    assert count_of(cluster, topic) < 60
 
 
 def test_the_load_factor_is_the_used_share_of_the_map() -> None:
