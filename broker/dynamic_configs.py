@@ -1,7 +1,8 @@
 """Applies the dynamic configs of a broker to its parts while it runs.
 
 The replica manager applies the defaults of topics itself, before and after the roles of the same
-delta (`replication/metadata_applier.py`).
+delta (`replication/metadata_applier.py`). One of them also concerns the directories of deleted
+partitions, which have no topic.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ class DynamicConfigs:
         def limit_connections(node: Mapping[str, Any]) -> None:
             connections.limits = ConnectionLimits.of(node)
 
+        def delay_removals(node: Mapping[str, Any]) -> None:
+            for directory in replicas.logs.directories:
+                directory.delete_delay_ms = node["log.segment.delete.delay.ms"]
+
         self._parts: Mapping[AppliedBy, Apply] = {
+            AppliedBy.TOPIC_SETTINGS: delay_removals,
             AppliedBy.CONNECTIONS: limit_connections,
             AppliedBy.FETCHERS: lambda node: replicas.fetchers.resize(node["num.replica.fetchers"]),
             AppliedBy.THROTTLES: lambda node: replicas.limit_replication(

@@ -81,7 +81,8 @@ class LogDirectory:
         self._clock = seams.clock
         self._disk: Disk = seams.disk
         self._random = seams.random
-        self._delete_delay_ms = file_delete_delay_ms
+        self.delete_delay_ms = file_delete_delay_ms
+        """The time after which the directory of a deleted partition is removed."""
         self._on_failure = on_failure
         self.clean = False
         """True if the last stop was clean, so that the logs that the start found are trusted."""
@@ -228,7 +229,7 @@ class LogDirectory:
 
     def remove_log(self, log: Log, done: Callable[[], None]) -> None:
         """Delete a log that was released (`LogRemovals.remove_log`)."""
-        self._removals.remove_log(log, self._unique(), self._delete_delay_ms, done)
+        self._removals.remove_log(log, self._unique(), self.delete_delay_ms, done)
 
     def managed(self, name: PartitionName) -> ManagedLog | None:
         """Return an open log with the state of its flushes, or None."""

@@ -241,8 +241,11 @@ PLACES: dict[str, tuple[str, Read, object]] = {
     ),
     "log.segment.delete.delay.ms": (
         "77",
-        lambda n: n.partition().log.settings.file_delete_delay_ms,
-        77,
+        lambda n: {
+            n.partition().log.settings.file_delete_delay_ms,
+            *(each.delete_delay_ms for each in n.broker.replicas.logs.directories),
+        },
+        {77},
     ),
     "max.connection.creation.rate": ("77", both(lambda limits: limits.max_creation_rate), (77, 77)),
     "max.connections": ("77", both(lambda limits: limits.max_connections), (77, 77)),
