@@ -8,6 +8,8 @@ CorruptLog (`damage.py`), and an OSError of a disk that the node cannot do witho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
@@ -57,6 +59,16 @@ def fetched(
         records,
         diverging,
     )
+
+
+def count_failed(registry: PartitionRegistry, results: Iterable[FetchPartitionResult]) -> None:
+    """Count the errors among the results of a follower's fetch. A divergence is no error."""
+    for result in results:
+        if result.error:
+            hosted = registry.get((result.topic_id, result.partition))
+            traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
+            traffic.fetch_requests += 1
+            traffic.failed_fetch_requests += 1
 
 
 def is_refused(error: ErrorCode, *, from_follower: bool) -> bool:

@@ -16,6 +16,8 @@ Rules:
 - A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
   that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
   it. An immediate error would cost the follower its backoff.
+- A fetch waits until replica.fetch.min.bytes are readable in all partitions together, but answers
+  an error, a divergence and a new log start immediately.
 - A partition that a request names counts as fetched at the offset named. One that it does not name
   is still at its earlier offset. While nothing is readable for such a partition, its follower has
   everything (`Partition.follower_seen`).
@@ -28,29 +30,23 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from quorate.broker.partition.partition import FollowerFetch
-from quorate.broker.replication.appends.delayed_operations import (
-    CoalescedCallbacks,
-    DelayedOperations,
-)
 from quorate.broker.replication.fetches.fetch_session_cache import (
     FIRST_EPOCH,
     NO_SESSION,
     epoch_after,
 )
-from quorate.broker.replication.fetches.reading import failed, fetched
+from quorate.broker.replication.fetches.reading import count_failed, failed, fetched
+from quorate.broker.replication.fetches.session_context import SessionContext
 from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
-from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle
 from quorate.quorum.log.files.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
-from quorate.quorum.seams import Clock
 
 AWAIT_METADATA_MAX_MS = 5000
 MAX_UNKNOWN = 10_000
@@ -59,19 +55,6 @@ request may name this many partitions more than are open here."""
 
 Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
 """(error, session id or 0, partitions). With an error there are no partitions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionContext:
-    """The parts of a broker that the sessions of its followers use. `room` returns the bytes that
-    one more response may have (`quorum/rpc/budget.py`)."""
-
-    clock: Clock
-    delayed_operations: DelayedOperations
-    callbacks: CoalescedCallbacks
-    registry: PartitionRegistry
-    throttle: ReplicationThrottle
-    room: Callable[[], int]
 
 
 class ReplicaSession:
@@ -110,6 +93,7 @@ class ReplicaSession:
         self._last_fetch_ms = 0
         self._urgent = False  # an answer without records must not wait
         self._max_bytes = 0
+        self._missing_bytes = 0  # until replica.fetch.min.bytes are readable
         self._respond: Respond | None = None
         self._tick = 0
 
@@ -133,6 +117,11 @@ class ReplicaSession:
         now_ms = self._context.clock.now_ms()
         self._last_fetch_ms = now_ms
         self._max_bytes = request.max_bytes
+        self._missing_bytes = request.min_bytes
+        for key, hosted in self._readable.items():
+            if self._missing_bytes <= 0:
+                break
+            self._count_from(hosted, self._partitions[key].fetch_offset)
         self._respond = respond
         for _, topic_id, partition_id in request.forgotten:
             self._forget((topic_id, partition_id))
@@ -193,7 +182,16 @@ class ReplicaSession:
             self._errors[key] = fetched(wanted, hosted, diverging=diverging)
         elif wanted.fetch_offset < hosted.log.end_offset:
             self._readable[key] = hosted
+            self._count_from(hosted, wanted.fetch_offset)
         hosted.settle()
+
+    def _count_from(self, hosted: HostedPartition, offset: int) -> None:
+        """Count the bytes of the log from `offset` on. A read reports damage."""
+        readable_bytes = self._missing_bytes
+        if readable_bytes > 1:
+            with suppress(CorruptLog, OSError):
+                readable_bytes = hosted.log.size_bytes - hosted.log.bytes_below(offset)
+        self._missing_bytes -= readable_bytes
 
     def _watch(self, key: Key, hosted: HostedPartition) -> None:
         if self._watched.get(key) is not hosted:
@@ -241,15 +239,20 @@ class ReplicaSession:
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Take note that a partition is readable."""
         key = hosted.key
-        if key in self._readable or key in self._errors:
+        if key in self._errors or (key in self._readable and self._missing_bytes <= 0):
             return
         if key in self._answered or key in self._awaiting:
             return
+        self._missing_bytes -= size_bytes
+        if key not in self._readable:
+            self._became_readable(key, hosted)
+        if self._respond is not None:
+            self._context.callbacks.wake(self._try)
+
+    def _became_readable(self, key: Key, hosted: HostedPartition) -> None:
         self._readable[key] = hosted
         # Before this append the follower had everything, as of its last fetch.
         hosted.partition.follower_seen(self._replica_id, self._last_fetch_ms)
-        if self._respond is not None:
-            self._context.callbacks.wake(self._try)
 
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Take note of a new high watermark or log start. A new log start is sent immediately,
@@ -292,7 +295,7 @@ class ReplicaSession:
 
     def _try(self) -> None:
         if self._respond is not None and (
-            self._errors or self._urgent or (self._readable and self._may_read_any())
+            self._errors or self._urgent or (self._missing_bytes <= 0 and self._may_read_any())
         ):
             self._answer()
 
@@ -301,9 +304,9 @@ class ReplicaSession:
         self._context.callbacks.wake(self._try)
 
     def _may_read_any(self) -> bool:
-        """Return True unless the throttle holds back every readable partition."""
+        """Return True if there is a readable partition that the throttle does not hold back."""
         if not self._context.throttle.exceeded:
-            return True
+            return bool(self._readable)
         return not all(map(self._is_held_back, self._readable.values()))
 
     def _is_held_back(self, hosted: HostedPartition) -> bool:
@@ -322,7 +325,7 @@ class ReplicaSession:
         self._context.delayed_operations.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._errors.values())
-        self._count_failed(partitions)
+        count_failed(self._context.registry, partitions)
         self._answered.update(key for key in self._errors if key in self._partitions)
         self._errors.clear()
         self._read_into(partitions)
@@ -332,16 +335,6 @@ class ReplicaSession:
                 del self._moved[key]
                 partitions.append(fetched(self._partitions[key], hosted))
         respond(ErrorCode.NONE, self.id, partitions)
-
-    def _count_failed(self, results: Iterable[FetchPartitionResult]) -> None:
-        """Count the errors among the results. A divergence is no error."""
-        registry = self._context.registry
-        for result in results:
-            if result.error:
-                hosted = registry.get((result.topic_id, result.partition))
-                traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
-                traffic.fetch_requests += 1
-                traffic.failed_fetch_requests += 1
 
     def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
         """Read the readable partitions, the one that has waited longest first, until the response
@@ -361,15 +354,15 @@ class ReplicaSession:
                 records = hosted.log.read(wanted.fetch_offset, limit)
             except OffsetOutOfRange:  # retention has removed the records meanwhile
                 result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
-                self._count_failed([result])
+                count_failed(self._context.registry, [result])
             except CorruptLog as damage:
                 result = failed(wanted, unreadable(hosted, damage))
-                self._count_failed([result])
+                count_failed(self._context.registry, [result])
             except OSError as error:
                 if not self._context.registry.survives(error):
                     raise
                 result = failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-                self._count_failed([result])
+                count_failed(self._context.registry, [result])
             else:
                 if len(records) > left_bytes and left_bytes < max_bytes:
                     break

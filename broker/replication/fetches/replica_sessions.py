@@ -27,8 +27,8 @@ from quorate.broker.replication.fetches.replica_session import (
     MAX_UNKNOWN,
     ReplicaSession,
     Respond,
-    SessionContext,
 )
+from quorate.broker.replication.fetches.session_context import SessionContext
 from quorate.broker.replication.partitions.fetcher_numbers import fetcher_in
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle

@@ -52,6 +52,48 @@ def test_a_follower_asks_for_what_its_settings_say(
     assert [each.max_bytes for each in request.partitions] == [111]
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_follower_waits_for_its_minimum_of_bytes(
+    make_cluster: MakeCluster, partitions: int
+) -> None:
+    """The leader sent each record immediately, whatever replica.fetch.min.bytes was."""
+    cluster = make_cluster(
+        brokers=2, replica_fetch_min_bytes=1000, replica_fetch_wait_max_ms=10_000
+    )
+    topic = cluster.create("t", [led_by(1, 2)] * partitions)
+    cluster.run(50)
+
+    def copied() -> list[int]:
+        return [cluster.offsets(topic, each)[2][0] for each in range(partitions)]
+
+    for number in range(3):
+        cluster.produce(1, topic, bytes(200), partition_id=number % partitions)
+        cluster.run(1000)
+    assert copied() == [0] * partitions
+    cluster.produce(1, topic, bytes(200))
+    cluster.run(50)
+    assert sum(copied()) == 4
+    cluster.produce(1, topic, bytes(200))
+    cluster.run(1000)
+    assert sum(copied()) == 4
+    cluster.run(10_000)
+    assert sum(copied()) == 5, "replica.fetch.wait.max.ms is over"
+
+
+def test_records_that_a_new_follower_lacks_count_as_bytes(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(
+        brokers=2, replica_fetch_min_bytes=1000, replica_fetch_wait_max_ms=10_000
+    )
+    disk = cluster.kill(2)
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(50)
+    for _ in range(5):
+        cluster.produce(1, topic, bytes(200))
+    cluster.start(2, disk)
+    cluster.run(1500)
+    assert cluster.offsets(topic)[2][0] == 5
+
+
 @pytest.mark.parametrize("key", ["replica_fetch_max_bytes", "replica_fetch_response_max_bytes"])
 def test_a_size_of_0_lets_one_batch_pass(make_cluster: MakeCluster, key: str) -> None:
     """Both keys may be 0, and the first batch is sent in any case. With
