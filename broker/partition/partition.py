@@ -194,6 +194,12 @@ class Partition(LocalReplica):
             )
         settings = self._settings
         header = validate_client_batch(data, settings, wall_ms, internal=internal, keys=keys)
+        if header.size_bytes > settings.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the batch has {header.size_bytes} bytes, segment.bytes is "
+                f"{settings.segment_bytes}",
+            )
         if header.producer_id >= 0:
             sent = self.producers.required().check(header)
             if sent is not None:

@@ -23,6 +23,7 @@ class PartitionSettings:
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000
     max_message_bytes: int = 1_048_588
+    segment_bytes: int = 1_073_741_824
     compacted: bool = False
     deletes: bool = True
     compaction: CompactionSettings = CompactionSettings()

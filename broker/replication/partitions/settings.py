@@ -131,6 +131,7 @@ class TopicSettings:
                 min_insync_replicas=configs["min.insync.replicas"],
                 replica_lag_time_max_ms=replication.replica_lag_time_max_ms,
                 max_message_bytes=configs["max.message.bytes"],
+                segment_bytes=configs["segment.bytes"],
                 compacted=compacted,
                 deletes=deletes,
                 compaction=CompactionSettings(

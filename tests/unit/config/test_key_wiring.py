@@ -402,7 +402,11 @@ TOPIC: dict[str, tuple[str, Callable[[TopicSettings], object], object]] = {
     "preallocate": ("true", lambda t: t.log.preallocate, True),
     "retention.bytes": ("77", lambda t: t.log.retention_bytes, 77),
     "retention.ms": ("77", lambda t: t.log.retention_ms, 77),
-    "segment.bytes": ("7777777", lambda t: t.log.segment_bytes, 7777777),
+    "segment.bytes": (
+        "7777777",
+        lambda t: (t.log.segment_bytes, t.partition.segment_bytes),
+        (7777777, 7777777),
+    ),
     "segment.index.bytes": ("77", lambda t: t.log.index_max_bytes, 77),
     "segment.jitter.ms": ("77", lambda t: t.log.segment_jitter_ms, 77),
     "segment.ms": ("77", lambda t: t.log.segment_ms, 77),

@@ -137,6 +137,27 @@ def test_a_rewritten_batch_that_is_too_large_is_refused(make_cluster: MakeCluste
     assert stored(cluster, topic) == []
 
 
+@pytest.mark.parametrize(
+    ("codec", "stored_as", "error"),
+    [
+        (Codec.NONE, None, ErrorCode.RECORD_LIST_TOO_LARGE),
+        (Codec.GZIP, Codec.NONE, ErrorCode.RECORD_LIST_TOO_LARGE),
+        (Codec.NONE, Codec.GZIP, ErrorCode.NONE),
+    ],
+)
+def test_a_batch_that_is_larger_than_a_segment_is_refused(
+    make_cluster: MakeCluster, codec: Codec, stored_as: Codec | None, error: ErrorCode
+) -> None:
+    """max.message.bytes may exceed segment.bytes. The size that counts is that of the stored
+    batch."""
+    compression = None if stored_as is None else Compression(stored_as)
+    cluster, topic = one_broker(make_cluster, compression, segment_bytes=1000)
+    answers = send(cluster, topic, made(b"x" * 2000, codec))
+    cluster.run(20)
+    assert [each.error for each in answers] == [error]
+    assert len(stored(cluster, topic)) == (error is ErrorCode.NONE)
+
+
 def test_what_cannot_be_decompressed_is_refused_and_the_next_is_not(
     make_cluster: MakeCluster,
 ) -> None:
