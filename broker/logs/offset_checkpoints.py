@@ -75,34 +75,33 @@ class OffsetCheckpoints:
         """Lower the recovery point to `offset` durably. Do nothing if it is not above `offset`.
 
         Blocks for the fsync of a small file, because the truncation must not come first."""
-        if self.recovery_points.get(name, 0) > offset:
-            self.recovery_points[name] = offset
-            self._files.write(checkpoints.RECOVERY_POINTS_NAME, self.recovery_points)
+        self._lower(checkpoints.RECOVERY_POINTS_NAME, name, offset)
 
     def lower_high_watermark(self, name: PartitionName, offset: int) -> None:
         """Lower the high watermark to `offset` durably. Do nothing if it is not above `offset`.
 
         Blocks for the fsync. Only an unclean election makes a follower truncate below its high
         watermark."""
-        if self.high_watermarks.get(name, 0) > offset:
-            self.high_watermarks[name] = offset
-            self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self.high_watermarks)
+        self._lower(checkpoints.HIGH_WATERMARKS_NAME, name, offset)
 
     def lower_start_offset(self, name: PartitionName, offset: int) -> None:
         """Lower the log start offset to `offset` durably. Do nothing if it is not above `offset`.
 
         Blocks for the fsync. A log begins again below its start only after an unclean election."""
-        if self.start_offsets.get(name, 0) > offset:
-            self.start_offsets[name] = offset
-            self._files.write(checkpoints.START_OFFSETS_NAME, self.start_offsets)
+        self._lower(checkpoints.START_OFFSETS_NAME, name, offset)
 
     def lower_cleaner_offset(self, name: PartitionName, offset: int) -> None:
         """Lower the cleaner offset to `offset` durably. Do nothing if it is not above `offset`.
 
         Blocks for the fsync, because the truncation must not come first."""
-        if self.cleaner_offsets.get(name, 0) > offset:
-            self.cleaner_offsets[name] = offset
-            self._files.write(checkpoints.CLEANER_OFFSETS_NAME, self.cleaner_offsets)
+        self._lower(checkpoints.CLEANER_OFFSETS_NAME, name, offset)
+
+    def _lower(self, checkpoint: str, name: PartitionName, offset: int) -> None:
+        offsets = self._by_file[checkpoint]
+        if offsets.get(name, 0) > offset:
+            offsets[name] = offset
+            self._files.write(checkpoint, offsets)
+            self._written.pop(checkpoint, None)  # the file differs from what was submitted last
 
     def remove(self, name: PartitionName) -> None:
         """Remove the offsets of `name` from memory. The files follow with their next write."""

@@ -82,3 +82,18 @@ def test_a_partition_removed_twice_is_remembered_for_the_second_time() -> None:
     place.submit()
     place.run()
     assert place.on_disk() == {other: 1} and remembered(place) == 0
+
+
+def test_an_offset_that_was_lowered_and_rises_again_is_written() -> None:
+    """The same offset was submitted before it was lowered, and was not submitted again."""
+    place = Place()
+    name = PartitionName("t", 0)
+    place.offsets.high_watermarks[name] = 7
+    place.submit()
+    place.run()
+    place.offsets.lower_high_watermark(name, 5)
+    assert place.on_disk() == {name: 5}
+    place.offsets.high_watermarks[name] = 7
+    place.submit()
+    place.run()
+    assert place.on_disk() == {name: 7}
