@@ -181,13 +181,15 @@ def payload_of(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
 
 
 def records_in(payload: Buffer, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of a payload that is not compressed any more. Raise CorruptBatch."""
-    records = decode_records(
-        payload, header.record_count, header.base_offset, header.base_timestamp_ms
-    )
+    """Yield the records of a payload that is not compressed any more. Raise CorruptBatch.
+
+    The producer's timestamps have no meaning if the topic uses LogAppendTime, and no leader checks
+    them."""
+    count, base_offset = header.record_count, header.base_offset
     if header.is_log_append_time:
+        records = decode_records(payload, count, base_offset, 0)
         return (each._replace(timestamp_ms=header.max_timestamp_ms) for each in records)
-    return records
+    return decode_records(payload, count, base_offset, header.base_timestamp_ms)
 
 
 def assign(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
@@ -17,13 +17,19 @@ from quorate.broker.kafka.records.log_lookups import LogLookups
 from quorate.broker.replication.partitions import producer_loader
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batches.batch import assign, build_batch
+from quorate.quorum.log.batches.batch import (
+    HEADER_BYTES,
+    assemble,
+    assign,
+    build_batch,
+    read_header,
+)
 from quorate.quorum.log.batches.compression import Codec, compress, decompress
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.log.segments import timestamp_lookup as lookup
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.hot.produce import ProducePartition
+from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -165,6 +171,26 @@ def test_a_large_payload_is_never_opened_on_the_loop(
     cluster.run(50)
     assert asked.found == [(ErrorCode.CORRUPT_MESSAGE, -1)]
     assert not opened and lookups.expanded == 1
+
+
+@pytest.mark.parametrize("base_ms", [-(2**63), 2**63 - 1])
+def test_impossible_timestamps_of_a_producer_do_not_matter_with_log_append_time(
+    cluster: ReplicaCluster, base_ms: int
+) -> None:
+    """The leader replaces them. One such batch made all lookups by time fail for the partition."""
+    cluster.partition_settings = replace(cluster.partition_settings, log_append_time=True)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    good = build_batch([Record(0, WHEN_MS, None, b"v")], leader_epoch=0)
+    header = read_header(good)._replace(base_timestamp_ms=base_ms, max_timestamp_ms=base_ms)
+    answers: list[ProducePartitionResult] = []
+    sent = assemble(good[HEADER_BYTES:], header)
+    append = ProducePartition("", topic, 0, memoryview(sent))
+    cluster.nodes[1].replicas.append([append], 1, 1_000, answers.extend)
+    assert [each.error for each in answers] == [0]
+    asked = ask(cluster, LogLookups(), (0, 0))
+    cluster.run(50)
+    assert asked.found == [(ErrorCode.NONE, 0)]
 
 
 def test_a_large_batch_is_opened_off_the_loop(cluster: ReplicaCluster) -> None:
