@@ -251,8 +251,8 @@ class LogDirectory:
         self._removals.remove_files(paths, log.settings.file_delete_delay_ms)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
-        """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
-        and before the next append. Blocks."""
+        """Remove the producer snapshots above `offset`, the log end after a truncation, or -1 if
+        the log restarts. Call it before the next append. Blocks."""
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
 
     def _before_truncation(self, name: PartitionName, offset: int) -> None:

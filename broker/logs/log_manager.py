@@ -276,8 +276,8 @@ class LogManager:
         self._of(log).remove_renamed(log, paths)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
-        """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
-        and before the next append. Blocks."""
+        """Remove the producer snapshots above `offset`, the log end after a truncation, or -1 if
+        the log restarts. Call it before the next append. Blocks."""
         home = self._homes.get(name)
         if home is not None:
             home.truncated(name, offset)

@@ -32,6 +32,11 @@ from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 logger = logging.getLogger("quorate.broker.replication")
 
 
+RESTARTED = -1
+"""The end of the records that stay when a log restarts elsewhere. None of them stays, so that a
+snapshot of the producers is wrong even at the offset at which the log begins again."""
+
+
 class FetchAction(enum.Enum):
     """The next step of the fetcher for one partition."""
 
@@ -59,8 +64,8 @@ class FetcherContext:
     broker_id: int
     broker_epoch: Callable[[], int]
     truncated: Callable[[HostedPartition, int], None]
-    """Called with the new log end after a truncation or restart of the log, before the next
-    append."""
+    """Called after a truncation of the log, with the new log end, and beside a restart, with
+    RESTARTED, before the next append. Producer snapshots above that offset are wrong."""
     load_producers: Callable[[HostedPartition], None]
     """Starts a load of the producer states (`producer_loader.py`)."""
     flush: Callable[[HostedPartition, Callable[[], None]], None]
@@ -129,7 +134,7 @@ class PartitionFetchState:
         if result.error:
             return self._failed(result, context)
         if result.diverging is not None:
-            before = hosted.log.end_offset
+            start, before = hosted.log.start_offset, hosted.log.end_offset
             partition.truncate(result.diverging)
             after = hosted.log.end_offset
             logger.info(
@@ -139,13 +144,13 @@ class PartitionFetchState:
                 after,
             )
             if after < before:
-                context.truncated(hosted, after)
+                context.truncated(hosted, RESTARTED if after < start else after)
             return FetchAction.FETCH
         before = hosted.log.end_offset
         if self._is_unproved_below(result.log_start_offset):
             logger.info("%r restarts at the log start %d of its leader", hosted, before)
+            context.truncated(hosted, RESTARTED)
             partition.restart_at(before)
-            context.truncated(hosted, before)
         start = hosted.log.start_offset
         try:
             if len(result.records):
@@ -210,8 +215,8 @@ class PartitionFetchState:
                 hosted.log.end_offset,
                 result.log_start_offset,
             )
+            context.truncated(hosted, RESTARTED)
             hosted.partition.restart_at(result.log_start_offset)
-            context.truncated(hosted, result.log_start_offset)
             return FetchAction.FETCH
         if result.error not in _EXPECTED:
             logger.warning(

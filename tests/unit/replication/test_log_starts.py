@@ -238,3 +238,43 @@ def test_a_log_that_begins_again_below_its_saved_start_survives_a_restart(
     cluster.run(50)
     assert cluster.offsets(topic) == {2: (3, 3)}
     assert cluster.hosted(2, topic).log.start_offset == 0
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_log_that_restarts_knows_no_batch_that_it_has_lost(
+    make_cluster: MakeCluster, *, is_clean: bool
+) -> None:
+    """A deposed leader's own batch lies below the log start of the next leader. The snapshot of the
+    producers at that offset stayed, and after a restart a retry of the batch was acknowledged as a
+    repetition, although no replica had it."""
+    cluster = make_cluster(brokers=2, flush_checkpoint_interval_ms=100)
+    sent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    produce(cluster, 1, topic, 1)
+    cluster.run(50)
+    disk = cluster.kill(2)
+    cluster.produce(1, topic, b"of the deposed leader", acks=1, producer=sent)
+    cluster.run(500)
+    deposed = cluster.kill(1)
+    assert deposed.exists(f"{LOG_DIR}/t-0/{2:020}.snapshot")
+    cluster.start(2, disk)
+    cluster.change(topic, leader=2, isr=(2,))
+    cluster.spread()
+    cluster.run(50)
+    cluster.produce(2, topic, b"committed", acks=1)
+    cluster.run(50)
+    delete(cluster, 2, "t", 2)
+    cluster.start(1, deposed)
+    cluster.run(3000)
+    assert cluster.hosted(1, topic).log.start_offset == 2
+    deposed = cluster.shut_down(1) if is_clean else cluster.kill(1)
+    cluster.kill(2)
+    cluster.start(1, deposed)
+    cluster.change(topic, leader=1, isr=(1,))
+    cluster.spread()
+    cluster.run(50)
+    answers = cluster.produce(1, topic, b"of the deposed leader", producer=sent)
+    cluster.run(100)
+    assert [(each.error, each.base_offset) for each in answers] == [(0, 2)]
+    assert cluster.offsets(topic) == {1: (3, 3)}
