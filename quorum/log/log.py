@@ -205,7 +205,9 @@ class Log(ReplacingLog):
         The log removes segments newest first, so that a crash leaves a prefix of the log. Block:
         usually less than a millisecond, half a second where half a gigabyte is freed.
 
-        If `offset` is the log end or above it, only leader epochs that start there are removed.
+        If the log start is within the batch that holds `offset`, or in a gap before it, the log is
+        empty afterwards, and the log start stays. If `offset` is the log end or above it, only
+        leader epochs that start there are removed.
         Raise OffsetOutOfRange if `offset` lies below the log start. Raise CorruptLog if an earlier
         batch reaches beyond `offset`; the batches after it are removed then."""
         if offset < self.start_offset:
@@ -215,7 +217,7 @@ class Log(ReplacingLog):
             return
         self.settle_swap()
         end_offset = self._segments.end_below(offset)
-        if self.gaps and end_offset < self.start_offset:
+        if end_offset < self.start_offset:
             self.reset_to(self.start_offset, self.last_epoch)
             return
         offset = self._segments.first_removed(offset)

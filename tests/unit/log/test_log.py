@@ -201,6 +201,15 @@ def test_truncation_takes_the_batch_that_holds_the_offset(log: Log) -> None:
     assert entries(log) == [(0, b"a")]
 
 
+@pytest.mark.parametrize("offset", [2, 3])
+def test_truncation_of_the_batch_that_holds_the_log_start(log: Log, offset: int) -> None:
+    append(log, 0, b"a")
+    append(log, 0, b"b", b"c", b"d")
+    log.advance_start(2)
+    log.truncate_to(offset)
+    assert (log.start_offset, log.end_offset) == (2, 2)
+
+
 def test_truncation_over_segments_and_on_to_an_empty_log(disk: SimDisk, log: Log) -> None:
     expected = filled(log, 60)
     for offset in (59, 31, 17, 2, 0):

@@ -278,3 +278,43 @@ def test_a_log_that_restarts_knows_no_batch_that_it_has_lost(
     cluster.run(100)
     assert [(each.error, each.base_offset) for each in answers] == [(0, 2)]
     assert cluster.offsets(topic) == {1: (3, 3)}
+
+
+def test_a_truncation_of_the_batch_that_holds_the_log_start(make_cluster: MakeCluster) -> None:
+    """An unclean election chose a deposed leader, whose own records end above the log start of its
+    successor. The successor truncates to its log start. That is within a batch, which is removed as
+    a whole, so the log ended below its start. A run of retention stopped the broker then."""
+    cluster = make_cluster(brokers=2)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    produce(cluster, 1, topic, 3)
+    disk = cluster.kill(2)
+    for _ in range(3):
+        cluster.produce(1, topic, acks=1)
+    cluster.run(50)
+    deposed = cluster.kill(1)
+    cluster.start(2, disk)
+    cluster.change(topic, leader=2, isr=(2,))
+    cluster.spread()
+    cluster.run(50)
+    produce(cluster, 2, topic, 4)
+    delete(cluster, 2, "t", 5)
+    disk = cluster.shut_down(2)
+    cluster.start(1, deposed)
+    cluster.change(topic, leader=1, isr=(1,))
+    cluster.spread()
+    cluster.run(50)
+    cluster.start(2, disk)
+    while cluster.offsets(topic).get(2, (7, 7))[0] == 7:
+        cluster.run(0.1)
+    cluster.network.isolate("b1")
+    cluster.nodes[2].replicas._apply_retention()
+    log = cluster.hosted(2, topic).log
+    assert log.start_offset <= cluster.hosted(2, topic).partition.high_watermark <= log.end_offset
+    cluster.start(2, cluster.shut_down(2))
+    cluster.run(50)
+    assert cluster.hosted(2, topic).log.start_offset == 5
+    cluster.network.heal()
+    cluster.run(3000)
+    assert cluster.offsets(topic) == {1: (6, 6), 2: (6, 6)}
+    assert cluster.content(2, topic) == cluster.content(1, topic)[-1:]
