@@ -48,12 +48,12 @@ class ClientQuotas:
         for rates in self.rates:
             rates.configure(quotas)
 
-    def max_fetch_bytes(self, client_id: str, now_ms: int) -> int | None:
-        """Return the largest size of a response to a Fetch, or None without a quota.
+    def max_fetch_bytes(self, client_id: str, now_ms: int, user: str) -> int | None:
+        """Return the largest size of a response to a Fetch of a client, or None without a quota.
 
         A larger response would exceed the quota for longer than all windows, and the client would
         never receive it (KAFKA-9677)."""
-        bound = self.fetch.bound(client_id, now_ms)
+        bound = self.fetch.bound(client_id, now_ms, user)
         if bound is None:
             return None
         windows = self._windows

@@ -151,6 +151,12 @@ def fetch(world: World, session: int, epoch: int, *, offset: int | None = 0) -> 
     )
 
 
+def error_of(answer: Any) -> int:
+    """Return the error of a Produce to one partition."""
+    error: int = answer.responses[0].partition_responses[0].error_code
+    return error
+
+
 def records_of(answer: Any) -> int:
     return sum(len(p.records or b"") for each in answer.responses for p in each.partitions)
 
@@ -240,6 +246,26 @@ def test_mutations_count_for_the_authenticated_user() -> None:
                 assert made("more", ALICE, other) == exceeded
             assert made(f"root-{port.port}", ROOT, port) == 0
             secured.node.run(30.0)  # the debt is paid
+
+
+def test_the_size_of_a_fetch_is_bounded_by_the_quota_of_its_own_user() -> None:
+    """KAFKA-9677: a quota of alice bounds her fetches, and those of other users do not."""
+    with secured_cluster(allow_everyone_if_no_acl_found="true") as secured:
+        raw = secured.connect(ALICE)
+        for _ in range(3):
+            assert not error_of(secured.node.ask(raw, produced(READ, secured.world.read_id), 9))
+
+        def received() -> int:
+            return records_of(secured.ask(ALICE, fetch(secured.world, 0, 0), 12))
+
+        everything = received()
+        change(secured.node, {"user": "ANONYMOUS"}, consumer_byte_rate=1.0)
+        change(secured.node, {"user": None}, consumer_byte_rate=1.0)
+        change(secured.node, {"user": "alice"}, consumer_byte_rate=1e9)
+        assert received() == everything
+        secured.node.run(30.0)  # the use so far is no longer in the windows
+        change(secured.node, {"user": "alice"}, consumer_byte_rate=1.0)
+        assert 0 < received() < everything
 
 
 def test_connections_above_the_rate_of_their_address_are_closed(node: PortCluster) -> None:

@@ -70,7 +70,9 @@ class MeteredFetchHandler(FetchHandler):
         if isinstance(context, MeteredContext):
             context.full_fetch = request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH)
             now_ms = context.connection.clock.now_ms()
-            most = self.quotas.max_fetch_bytes(context.client_id or "", now_ms)
+            most = self.quotas.max_fetch_bytes(
+                context.client_id or "", now_ms, context.principal.name
+            )
             if most is not None and most < request.max_bytes:
                 request = request._replace(max_bytes=most, min_bytes=min(request.min_bytes, most))
         FetchHandler._fetch(self, context, request)

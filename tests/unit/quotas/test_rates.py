@@ -136,4 +136,4 @@ def test_the_smallest_and_the_largest_quota_have_a_throttle_time() -> None:
         assert debt_ms(-1e300, bound) == 2**31 - 1
     quotas = ClientQuotas(Windows())
     quotas.configure({(("client-id", "c"),): {"consumer_byte_rate": 2.0**63}})
-    assert quotas.max_fetch_bytes("c", 0) == 2**31 - 1
+    assert quotas.max_fetch_bytes("c", 0, "ANONYMOUS") == 2**31 - 1
