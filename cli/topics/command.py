@@ -24,6 +24,25 @@ COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."
 )
+REPORTS = (
+    "under_replicated_partitions",
+    "unavailable_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+)
+"""The options that select partitions."""
+ACTIONS_OF = {
+    "topic_id": ("describe",),
+    "partitions": ("create", "alter"),
+    "replica_assignment": ("create", "alter"),
+    "if_exists": ("alter", "delete", "describe"),
+    "if_not_exists": ("create",),
+    "exclude_internal": ("list", "describe"),
+    "topics_with_overrides": ("describe",),
+    **dict.fromkeys(REPORTS, ("describe",)),
+}
+"""The actions that each option may be used with, as in Kafka. Another action would ignore it, so
+that `--delete --exclude-internal` would delete internal topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +185,19 @@ def check_arguments(action: str, arguments: Arguments) -> None:
         raise click.UsageError(
             "--replica-assignment cannot be used with --partitions or --replication-factor"
         )
+    for name, actions in ACTIONS_OF.items():
+        value = getattr(arguments, name)
+        if value is not None and value is not False and action not in actions:
+            raise not_together(name, action)
+    for name in REPORTS:
+        if arguments.topics_with_overrides and getattr(arguments, name):
+            raise not_together(name, "topics_with_overrides")
+
+
+def not_together(*names: str) -> click.UsageError:
+    """Return the error about two options that cannot be combined, in Kafka's words."""
+    one, other = (name.replace("_", "-") for name in names)
+    return click.UsageError(f'Option "[{one}]" can\'t be used with option "[{other}]"')
 
 
 def list_topics(admin: Admin, arguments: Arguments) -> None:
@@ -251,7 +283,8 @@ def alter_topics(admin: Admin, arguments: Arguments) -> None:
                     schemas.CreatePartitionsAssignment(broker_ids=brokers)
                     for brokers in added[counts[name] :]
                 )
-                or None,
+                if added
+                else None,
             )
             for name in names
         ),

@@ -245,6 +245,47 @@ def test_wrong_usage_ends_with_2(arguments: tuple[str, ...]) -> None:
     assert result.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ("--delete --topic .* --exclude-internal", ("exclude-internal", "delete")),
+        ("--alter --topic .* --partitions 3 --exclude-internal", ("exclude-internal", "alter")),
+        ("--delete --topic t --topic-id x", ("topic-id", "delete")),
+        ("--delete --topic t --partitions 0", ("partitions", "delete")),
+        ("--delete --topic t --if-not-exists", ("if-not-exists", "delete")),
+        ("--create --topic t --if-exists", ("if-exists", "create")),
+        ("--describe --replica-assignment 1:2", ("replica-assignment", "describe")),
+        ("--list --unavailable-partitions", ("unavailable-partitions", "list")),
+        (
+            "--describe --at-min-isr-partitions --topics-with-overrides",
+            ("at-min-isr-partitions", "topics-with-overrides"),
+        ),
+    ],
+)
+def test_an_option_that_the_action_would_ignore_is_refused(
+    arguments: str, options: tuple[str, str]
+) -> None:
+    """`--delete --exclude-internal` deleted internal topics."""
+    result, requests = run(DESCRIBE, *arguments.split())
+    assert result.exit_code == 2
+    assert 'Option "[{}]" can\'t be used with option "[{}]"'.format(*options) in result.output
+    assert not requests
+
+
+def test_an_assignment_without_brokers_for_the_new_partitions_is_sent() -> None:
+    """The cluster refuses it, as in Kafka. Without an assignment it would choose the brokers."""
+    answers: dict[Any, Answer] = {
+        metadata.MetadataRequest: lambda _: metadata_answer("t"),
+        topics.CreatePartitionsRequest: lambda _: topics.CreatePartitionsResponse(results=()),
+    }
+    alter = ("--alter", "--topic", "t", "--partitions", "3")
+    sent = []
+    for assignment in ((), ("--replica-assignment", "4:5"), ("--replica-assignment", "4,5,6")):
+        _, requests = run(answers, *alter, *assignment)
+        sent.append(requests[-1].topics[0].assignments)
+    assert sent == [None, (), (topics.CreatePartitionsAssignment(broker_ids=(6,)),)]
+
+
 def test_nobody_there_ends_with_3() -> None:
     with fake_kafka({}) as server:
         address = server.address
