@@ -122,7 +122,9 @@ class Entity:
 )
 @click.option("--ip", help="Same as --entity-type ips --entity-name.")
 @click.option("--ip-defaults", is_flag=True, help="Same as --entity-type ips --entity-default.")
-@click.option("--add-config", metavar="K=V,K=[V1,V2]", help="With --alter: set configs.")
+@click.option(
+    "--add-config", multiple=True, metavar="K=V,K=[V1,V2]", help="With --alter: set configs."
+)
 @click.option(
     "--add-config-file",
     type=click.Path(exists=True, dir_okay=False),
@@ -144,7 +146,7 @@ def configs(
     do_alter: bool,
     everything: bool,
     entity_types: tuple[str, ...],
-    add_config: str | None,
+    add_config: tuple[str, ...],
     add_config_file: str | None,
     delete_config: tuple[str, ...],
     output: str,
@@ -160,6 +162,8 @@ def configs(
     quorate configs -b HOST:PORT --alter --user alice --add-config 'SCRAM-SHA-256=[password=x]'"""
     if do_describe == do_alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
+    if do_describe and (add_config or add_config_file or delete_config):
+        raise click.UsageError("--add-config, --add-config-file and --delete-config need --alter")
     types, names = entities_of(entity_types, click.get_current_context().meta[NAMES], short_forms)
     for each in types:
         if each in WITHOUT_CONFIGS:
@@ -172,7 +176,7 @@ def configs(
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
-        added = parse_added(add_config, add_config_file) if do_alter else {}
+        added = parse_added(",".join(add_config), add_config_file)
         deleted = [name.strip() for each in delete_config for name in each.split(",")]
         if entity is None:
             if do_describe:
@@ -374,7 +378,7 @@ def stored_names(admin: Admin, entity: Entity) -> frozenset[str] | None:
         return None
 
 
-def parse_added(text: str | None, file: str | None) -> dict[str, str]:
+def parse_added(text: str, file: str | None) -> dict[str, str]:
     """Return the configs of --add-config-file and --add-config; the latter takes precedence.
 
     Raise UsageError or Refused if either is invalid."""

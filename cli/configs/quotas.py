@@ -140,11 +140,12 @@ def part_texts(entry: schemas.EntryData) -> Iterator[str]:
 def alter_quotas(
     admin: Admin, parts: Sequence[Part], added: dict[str, str], deleted: Sequence[str]
 ) -> None:
-    """Set and delete quotas of one entity in one request.
+    """Set and delete quotas of one entity in one request, and before it the SCRAM credentials of a
+    user in another one.
 
-    Raise UsageError if there is no change, if a part has no name, or if a value is no number. Raise
-    Refused if a quota is unknown, if one to delete is not set, or if the cluster refuses the
-    change."""
+    Raise UsageError if there is no change, if a part has no name, or if a value is not valid. Raise
+    Refused if a config is unknown, or if a quota to delete is not set. Nothing is changed then.
+    Raise Refused also if the cluster refuses a change."""
     if not added and not deleted:
         raise click.UsageError(
             "At least one of --add-config, --add-config-file, --delete-config must be specified "
@@ -156,8 +157,13 @@ def alter_quotas(
             + " and ".join(part.kind for part in parts)
         )
     (first, *others) = parts
+    credentials: dict[str, str] = {}
+    removed: list[str] = []
     if first.kind == "users" and first.name and not others:
-        added, deleted = alter_only_quotas(admin, first.name, added, deleted)
+        credentials = {key: text for key, text in added.items() if is_credential(key)}
+        removed = [key for key in deleted if is_credential(key)]
+        added = {key: text for key, text in added.items() if key not in credentials}
+        deleted = [key for key in deleted if key not in removed]
     unknown = [key for key in (*added, *deleted) if key not in parts[0].type.keys]
     if unknown:
         kinds = " and ".join(part.kind for part in parts)
@@ -169,6 +175,8 @@ def alter_quotas(
         missing = [key for key in deleted if key not in now]
         if missing:
             raise Refused(f"Invalid config(s): {','.join(missing)}")
+    if credentials or removed:
+        alter_credentials(admin, first.name or "", credentials, removed)
     ops = [schemas.OpData(key=key, value=value, remove=False) for key, value in values.items()]
     ops += [schemas.OpData(key=key, value=0.0, remove=True) for key in deleted]
     if ops:
@@ -177,21 +185,6 @@ def alter_quotas(
         echo(f"Completed updating config for {first.kind[:-1]} {first.name}.")
     else:
         echo(f"Completed updating default config for {first.kind} in the cluster.")
-
-
-def alter_only_quotas(
-    admin: Admin, user: str, added: dict[str, str], deleted: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
-    """Change the SCRAM credentials of a user, and return the other changes. Raise UsageError or
-    Refused if a credential is not valid, or if the cluster refuses it."""
-    credentials = {key: text for key, text in added.items() if is_credential(key)}
-    removed = [key for key in deleted if is_credential(key)]
-    if credentials or removed:
-        alter_credentials(admin, user, credentials, removed)
-    return (
-        {key: text for key, text in added.items() if key not in credentials},
-        [key for key in deleted if key not in removed],
-    )
 
 
 def quota_value(key: str, text: str) -> float:
