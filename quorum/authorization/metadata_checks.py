@@ -24,6 +24,7 @@ from quorate.quorum.protocol.schemas.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from quorate.quorum.protocol.schemas.page_cursor import is_invalid_cursor
 
 TOPIC = ResourceType.TOPIC
 DENIED_TOPIC = DENIED[TOPIC]
@@ -145,18 +146,29 @@ def describe_topic_partitions(
     """Require DESCRIBE on each named topic.
 
     If no topic is named, the request names all that the client may describe, because the cursor of
-    a page must not name another."""
+    a page must not name another. A cursor at a topic that the client may not describe is removed,
+    after all topics before it."""
+    if is_invalid_cursor(request):
+        return Checked(request)  # the handler answers without a look at a topic
+    cursor = request.cursor
+    first = "" if cursor is None else cursor.topic_name
     if request.topics:
         named, refused = yield from divided(
-            request.topics, lambda each: permits.topic(Operation.DESCRIBE, each.name)
+            (each for each in request.topics if each.name >= first),
+            lambda each: permits.topic(Operation.DESCRIBE, each.name),
         )
     else:
         names = (cluster.TopicRequest(name=each) for each in permits.image.topic_ids)
         named, _ = yield from divided(
             names,
-            lambda each: permits.allows(Operation.DESCRIBE, TOPIC, each.name, audited=False),
+            lambda each: (
+                each.name >= first
+                and permits.allows(Operation.DESCRIBE, TOPIC, each.name, audited=False)
+            ),
         )
         refused = ()
+    if all(each.name != first for each in named):
+        cursor = None
     more = tuple(
         cluster.DescribeTopicPartitionsResponseTopic(
             error_code=DENIED_TOPIC,
@@ -179,4 +191,4 @@ def describe_topic_partitions(
             shown.append(one)
         return replace(response, topics=(*more, *shown))
 
-    return Checked(replace(request, topics=named), amend)
+    return Checked(replace(request, topics=named, cursor=cursor), amend)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quorate.broker.kafka.cluster.metadata import TOPIC_ENTRIES, describe_partition
+from quorate.broker.kafka.cluster.metadata import (
+    TOPIC_ENTRIES,
+    describe_partition,
+    why_missing,
+)
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.metadata.pace import Pace, in_order
-from quorate.quorum.protocol.authorized_operations import TOPIC_OPERATIONS
+from quorate.quorum.protocol.authorized_operations import NOT_REQUESTED, TOPIC_OPERATIONS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     Cursor,
@@ -19,9 +23,8 @@ from quorate.quorum.protocol.schemas.cluster import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from quorate.quorum.protocol.schemas.page_cursor import is_invalid_cursor
 from quorate.quorum.rpc.kafka.server import RequestContext
-
-"""Maximum number of partitions in one response: Kafka's max.request.partition.size.limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +42,9 @@ class DescribeTopicPartitionsHandler:
         """Respond with the named topics, or all if none is named, in name order from the cursor on.
 
         The response holds as many partitions as the request allows, from 1 to
-        `max_partitions`, and a cursor if topics or partitions are left. A missing topic
-        gets UNKNOWN_TOPIC_OR_PARTITION. If the cursor points to a topic that was deleted since, it
-        is skipped. A cursor with a negative partition gets INVALID_REQUEST. Return the steps that
+        `max_partitions`, and a cursor if topics or partitions are left. A named topic that does not
+        exist gets UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION if no topic may have this
+        name. If the cursor is invalid, each named topic gets INVALID_REQUEST. Return the steps that
         are left, or None.
         """
         return begun(self._describe_topic_partitions(context, request))
@@ -51,8 +54,10 @@ class DescribeTopicPartitionsHandler:
     ) -> IncrementalWork[None]:
         image = self.image()
         cursor = request.cursor
-        if cursor is not None and cursor.partition_index < 0:
-            context.fail(ErrorCode.INVALID_REQUEST, f"the partition of {cursor} is negative")
+        if is_invalid_cursor(request):
+            error = ErrorCode.INVALID_REQUEST
+            refused = tuple(failed(each.name, error, NOT_REQUESTED) for each in request.topics)
+            yield from context.respond_steps(DescribeTopicPartitionsResponse(topics=refused))
             return
         named = {each.name for each in request.topics}
         names = yield from in_order(named or image.topic_ids)
@@ -71,8 +76,7 @@ class DescribeTopicPartitionsHandler:
             first = cursor.partition_index if cursor and cursor.topic_name == name else 0
             topic = image.topic(name)
             if topic is None:
-                if cursor is None or cursor.topic_name != name:
-                    topics.append(unknown(name))
+                topics.append(failed(name, why_missing(name)))
                 continue
             wanted = [each for each in topic.partition_ids() if each >= first]
             topics.append(self._topic(image, topic, wanted[:left]))
@@ -114,11 +118,15 @@ class DescribeTopicPartitionsHandler:
             )
 
 
-def unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Return the result of a topic that does not exist."""
+def failed(
+    name: str, error: ErrorCode, operations: int = TOPIC_OPERATIONS
+) -> DescribeTopicPartitionsResponseTopic:
+    """Return the result of a topic that is not described. `operations` is the bit field of the
+    authorized operations."""
     return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=error,
         name=name,
+        is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )

@@ -4,7 +4,7 @@ committed image, and creates missing topics.
 The brokers and leaders of one response come from one image, so they are consistent. Missing topics
 are created if both the request and auto.create.topics.enable allow it. The response gives
 UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE for a topic until this broker has replayed its
-creation.
+creation. A name that no topic may have gets INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import repeat
 
 from quorate.broker.kafka.cluster.suspects import Suspects
 from quorate.broker.kafka.shared.request_parts import in_pieces
+from quorate.quorum.controller.topics.topic_names import what_is_wrong
 from quorate.quorum.directory_ids import MIGRATING, is_online
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.incremental_work import IncrementalWork, begun
@@ -179,11 +180,13 @@ class MetadataHandler:
         by_id = wanted.topic_id != ZERO_UUID
         topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
         if topic is None:
-            error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            name = wanted.name or ""
+            error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else why_missing(name)
             return MetadataResponseTopic(
-                error_code=errors.get(wanted.name or "", error),
+                error_code=errors.get(name, error),
                 name=wanted.name if not by_id else None,
                 topic_id=wanted.topic_id,
+                is_internal=not by_id and name in INTERNAL_TOPICS,
                 partitions=(),
                 topic_authorized_operations=NOT_REQUESTED if by_id else operations,
             )
@@ -202,6 +205,13 @@ class MetadataHandler:
             partitions=tuple(partitions),
             topic_authorized_operations=operations,
         )
+
+
+def why_missing(name: str) -> ErrorCode:
+    """Return the error of a topic that does not exist. A client that learns that no topic may have
+    this name does not ask again."""
+    illegal = what_is_wrong(name) is not None
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def missing_topics(
