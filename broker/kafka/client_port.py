@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.broker.kafka.admin.alter_configs import AlterConfigsHandler
 from quorate.broker.kafka.admin.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from quorate.broker.kafka.admin.describe_log_dirs import DescribeLogDirsHandler
-from quorate.broker.kafka.cluster.auto_create import AutoCreation, internal_topics
+from quorate.broker.kafka.cluster.auto_create import AutoCreation, internal_topics, topic_of_clients
 from quorate.broker.kafka.cluster.client_quotas import DescribeClientQuotasHandler
 from quorate.broker.kafka.cluster.describe_cluster import DescribeClusterHandler
 from quorate.broker.kafka.cluster.describe_quorum import DescribeQuorumHandler
@@ -136,7 +136,10 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
     config, image = services.config, services.image
     cluster_id = services.cluster_id
     creation = AutoCreation(
-        services.forwarder, internal_topics(config), config["request.timeout.ms"]
+        services.forwarder,
+        topic_of_clients(config),
+        internal_topics(config),
+        config["request.timeout.ms"],
     )
     metadata = MetadataHandler(
         cluster_id=cluster_id,

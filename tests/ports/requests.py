@@ -74,9 +74,13 @@ def batch(number: int = 0) -> bytes:
     return bytes(build_batch(records, leader_epoch=-1))
 
 
-def create(name: str, partitions: int = 1) -> topics.CreateTopicsRequest:
+def create(name: str, partitions: int = 1, replicas: int = 1) -> topics.CreateTopicsRequest:
     new = topics.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=(),
+        configs=(),
     )
     return topics.CreateTopicsRequest(topics=(new,), timeout_ms=TIMEOUT_MS)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from quorate.broker.metrics.scrape import broker_metrics
+from quorate.config.setting import Setting
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, fetch, metadata
@@ -166,6 +168,33 @@ def test_the_creation_of_a_missing_topic_waits_for_the_controller(timeout_ms: in
         )
         waited_s = answered_after_s(node, request, 12)
         assert timeout_ms <= waited_s * 1000 < timeout_ms + 500
+
+
+def test_a_topic_has_the_numbers_of_the_node_that_completes_its_request() -> None:
+    """The broker creates a missing topic with the numbers in its own file, as in Kafka. The active
+    controller has others here, for a topic that a client creates without numbers."""
+    settings = {"num_partitions": "3", "default_replication_factor": "2"}
+    with running(1, 2, auto_create_topics_enable="true", **settings) as node:
+        (controller,) = node.cluster.controllers
+        node.cluster.kill(controller)
+        others = {
+            "num.partitions": Setting(5, None, "file"),
+            "default.replication.factor": Setting(1, None, "file"),
+        }
+        config = controller.config
+        controller.config = replace(config, settings={**config.settings, **others})
+        node.cluster.start(controller)
+        node.run(5.0)
+        described(node, "missing", create_missing=True)
+        raw = node.connect(node.broker_port)
+        made: Any = node.ask(raw, create("made", partitions=-1, replicas=-1), 7)
+        assert made.topics[0].error_code == 0
+        node.run(1.0)
+        found = {
+            each.name: (len(each.partitions), len(each.partitions[0].replica_nodes))
+            for each in described(node, "missing", "made").topics
+        }
+        assert found == {"missing": (3, 2), "made": (5, 1)}
 
 
 def test_partitions_of_one_description_are_bounded() -> None:

@@ -1,14 +1,14 @@
 """Creates topics that a request names and that do not exist.
 
-A topic of a client gets the controller's defaults (`auto.create.topics.enable`). An internal topic
-gets the configs that its coordinator needs. The topics are created by a CreateTopics request to the
-active controller.
+A topic of a client gets the numbers of partitions and replicas in this broker's file
+(`auto.create.topics.enable`), as in Kafka. An internal topic gets the configs that its coordinator
+needs. The topics are created by a CreateTopics request to the active controller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -33,8 +33,8 @@ from quorate.quorum.rpc.kafka.context import RequestContext
 MAX_TOPICS = 1000
 """Maximum number of topics that one Metadata request creates. When the client asks again, the next
 ones are created."""
-DEFAULTS = -1
-"""The number of partitions or replicas that means the controller's default."""
+MAX_REPLICAS = 2**15 - 1
+"""The largest replication factor that a request can name."""
 CLIENT_ERRORS = {
     ErrorCode.NONE: ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.TOPIC_ALREADY_EXISTS: ErrorCode.LEADER_NOT_AVAILABLE,
@@ -54,12 +54,14 @@ Errors = dict[str, ErrorCode]
 class AutoCreation:
     """Creates topics through the active controller.
 
-    `internal` holds the internal topics with their partitions, replicas and configs, by name.
-    `timeout_ms` is request.timeout.ms, the longest wait for the controller's answer."""
+    `topic` has the partitions and replicas of the topics of clients, and no name. `internal` holds
+    the internal topics with their partitions, replicas and configs, by name. `timeout_ms` is
+    request.timeout.ms, the longest wait for the controller's answer."""
 
     forwarder: Forwarder
-    internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
-    timeout_ms: int = 30_000
+    topic: CreatableTopic
+    internal: Mapping[str, CreatableTopic]
+    timeout_ms: int
 
     def create(
         self,
@@ -78,7 +80,7 @@ class AutoCreation:
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(
             topics=tuple(
-                self.internal.get(name) or with_defaults(name)
+                self.internal.get(name) or replace(self.topic, name=name)
                 for name in islice(dict.fromkeys(names), MAX_TOPICS)
             ),
             timeout_ms=self.timeout_ms,
@@ -108,12 +110,15 @@ class AutoCreation:
         )
 
 
-def with_defaults(name: str) -> CreatableTopic:
-    """Return a topic with the controller's default number of partitions and replicas."""
+def topic_of_clients(node: Mapping[str, Any]) -> CreatableTopic:
+    """Return a topic without a name, with the numbers of partitions and replicas of a broker's
+    file. `node` maps config keys to parsed values."""
     return CreatableTopic(
-        name=name,
-        num_partitions=DEFAULTS,
-        replication_factor=DEFAULTS,
+        name="",
+        num_partitions=node["num.partitions"],
+        replication_factor=max(
+            -MAX_REPLICAS, min(node["default.replication.factor"], MAX_REPLICAS)
+        ),
         assignments=(),
         configs=(),
     )
