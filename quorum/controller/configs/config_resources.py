@@ -60,6 +60,11 @@ def check_node(context: Context, name: str, *, only_deletes: bool) -> None:
         return
     if not is_number(name):
         raise invalid_request(f"Node id must be an integer, but it is: {clipped(name)}")
+    if name != str(int(name)):
+        raise invalid_request(
+            f"Node id must have no leading zeros, but it is: {name}. Node {int(name)} would not "
+            "obey these configs"
+        )
     if int(name) not in context.image.brokers and int(name) not in context.image.controllers:
         raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 

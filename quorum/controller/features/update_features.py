@@ -55,9 +55,10 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
     """Change feature levels. The first update that is not valid fails all of them. A level that is
     current gets no record. A request with `validate_only` writes nothing. Raft decides changes of
     kraft.version (`quorum/node/controller/voter_admin.py`), so here it is unchanged, and is
-    skipped."""
+    skipped. If a feature is named twice, its last update counts, as in Kafka."""
     records: list[MetadataRecord] = []
-    updates = [each for each in request.feature_updates if each.feature != KRAFT_VERSION]
+    named = {each.feature: each for each in request.feature_updates}
+    updates = [each for each in named.values() if each.feature != KRAFT_VERSION]
     proposed = {each.feature: each.max_version_level for each in updates}
     for update in updates:
         try:
@@ -77,9 +78,7 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )
     response = UpdateFeaturesResponse(
-        results=tuple(
-            UpdatableFeatureResult(feature=each.feature) for each in request.feature_updates
-        )
+        results=tuple(UpdatableFeatureResult(feature=name) for name in named)
     )
     return Result(() if request.validate_only else records, response)
 

@@ -144,6 +144,7 @@ def test_kafka_14136_a_brokers_value_is_always_written() -> None:
         ("", "log.retention.ms", "0", ErrorCode.INVALID_REQUEST),
         ("2", "log.cleaner.threads", "2", ErrorCode.BROKER_ID_NOT_REGISTERED),
         ("one", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
+        ("01", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),  # node 1 would ignore it
         ("-1", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
         ("1", "log.dirs", "/x", ErrorCode.INVALID_REQUEST),
         ("1", "leader.replication.throttled.rate", "1000", ErrorCode.NONE),
