@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -37,6 +37,21 @@ OPERATION_NAMES = {
     if each is not Operation.ANY
 }
 """The names of operations on the command line, such as DescribeConfigs."""
+INFERRED = ("operation", "deny-principal", "deny-host")
+NOT_TOGETHER = {
+    "list": (
+        "producer",
+        "consumer",
+        "allow-host",
+        "allow-principal",
+        "deny-host",
+        "deny-principal",
+    ),
+    "producer": INFERRED,
+    "consumer": INFERRED,
+}
+"""The options that Kafka's tool refuses beside another one. --producer and --consumer imply the
+operations, and permit them."""
 
 
 def resource_option(name: str, field: str, text: str) -> Callable[[F], F]:
@@ -114,6 +129,18 @@ def acls(
         operations=[OPERATION_NAMES[each] for each in operations] or [Operation.ALL],
     )
     resources = Resources(pattern_type=pattern_type, **named)
+    check_combinations(
+        rights,
+        resources,
+        {
+            "list": do_list,
+            "producer": producer,
+            "consumer": consumer,
+            "operation": operations,
+            "idempotent": idempotent,
+            "principal": principals,
+        },
+    )
     if not do_list:
         check_usage(do_add, resources, rights, producer=producer, consumer=consumer)
     wanted: Wanted = {}
@@ -138,6 +165,33 @@ def acls(
             add(admin, wanted)
         else:
             remove(admin, wanted, force=force)
+
+
+def check_combinations(rights: Rights, resources: Resources, given: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that the command would ignore, with the sentences of Kafka's
+    tool. `given` has the other options by name.
+
+    An ignored --principal would make --remove delete the ACLs of all principals."""
+    options = {
+        **given,
+        "allow-principal": rights.allow,
+        "deny-principal": rights.deny,
+        "allow-host": rights.allow_hosts,
+        "deny-host": rights.deny_hosts,
+    }
+    for option, others in NOT_TOGETHER.items():
+        for other in others:
+            if options[option] and options[other]:
+                raise click.UsageError(f'Option "[{option}]" can\'t be used with "[{other}]"')
+    if given["principal"] and not given["list"]:
+        raise click.UsageError("The --principal option is only available if --list is set")
+    if given["idempotent"] and not given["producer"]:
+        raise click.UsageError("The --idempotent option is only available if --producer is set")
+    more = resources.cluster or resources.transactional_ids
+    if given["consumer"] and more and not given["producer"]:
+        raise click.UsageError(
+            "With --consumer no --cluster or --transactional-id option should be specified."
+        )
 
 
 def check_usage(

@@ -56,6 +56,21 @@ def test_acls_are_added_listed_and_removed_after_a_question(cluster: ThreadedClu
         ("--add --producer --group g --allow-principal User:a", "must specify a --topic"),
         ("--add --consumer --topic t --allow-principal User:a", "a --topic and a --group"),
         ("--add --topic t --allow-principal alice", "'alice' is not a principal"),
+        ("--remove --topic t --principal User:a --force", "only available if --list is set"),
+        ("--add --topic t --allow-principal User:a --idempotent", "if --producer is set"),
+        ("--list --allow-principal User:a", 'can\'t be used with "[allow-principal]"'),
+        (
+            "--add --producer --topic t --allow-principal User:a --operation Read",
+            'Option "[producer]" can\'t be used with "[operation]"',
+        ),
+        (
+            "--add --consumer --topic t --group g --deny-principal User:a",
+            'Option "[consumer]" can\'t be used with "[deny-principal]"',
+        ),
+        (
+            "--add --consumer --topic t --group g --allow-principal User:a --cluster",
+            "no --cluster or --transactional-id option",
+        ),
     ],
 )
 def test_mistakes_are_wrong_usage(cluster: ThreadedCluster, words: str, sentence: str) -> None:
