@@ -38,6 +38,42 @@ from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 ACTIONS = ("list_", "describe", "delete", "reset_offsets", "delete_offsets")
+OF_RESETS = (
+    "all_topics",
+    "to_earliest",
+    "to_latest",
+    "to_current",
+    "to_offset",
+    "shift_by",
+    "to_datetime",
+    "by_duration",
+    "from_file",
+    "export",
+    "execute",
+    "dry_run",
+)
+ACTIONS_OF = {
+    "groups": ACTIONS[1:],
+    "all_groups": ACTIONS[1:],
+    "topics": ("reset_offsets", "delete_offsets"),
+    "members": ("describe",),
+    "offsets": ("describe",),
+    "state": ("list_", "describe"),
+    **dict.fromkeys(OF_RESETS, ("reset_offsets",)),
+}
+"""The actions that each option may be used with. Another action would ignore it: `--delete --topic`
+would delete the group with the offsets of all topics, and `--delete --dry-run` would delete it."""
+NOT_TOGETHER = (
+    ("groups", "all_groups"),
+    ("topics", "all_topics"),
+    ("execute", "dry_run"),
+    ("members", "offsets"),
+    ("members", "state"),
+    ("offsets", "state"),
+)
+"""The pairs of options of which the command would ignore one."""
+SPELLINGS = {"groups": "group", "topics": "topic", "list_": "list"}
+"""The options whose parameters have other names."""
 
 
 @click.command("consumer-groups")
@@ -116,6 +152,7 @@ def consumer_groups(
             "--reset-offsets, --delete-offsets"
         )
     (action,) = chosen
+    check_options(action, options)
     if action != "list_" and not options["groups"] and not options["all_groups"]:
         raise click.UsageError(f"--{action.replace('_', '-')} requires --group or --all-groups")
     with connected(
@@ -126,6 +163,25 @@ def consumer_groups(
         if options["all_groups"]:
             names = [each.group_id for each in groups.names()]
         DO[action](admin, groups, names, options)
+
+
+def check_options(action: str, options: dict[str, Any]) -> None:
+    """Raise UsageError if the action would ignore an option, or if two options exclude each
+    other."""
+    given = {name for name, value in options.items() if value is not None and value is not False}
+    given -= {name for name in ("groups", "topics") if not options[name]}
+    for name, actions in ACTIONS_OF.items():
+        if name in given and action not in actions:
+            raise not_together(name, action)
+    for one, other in NOT_TOGETHER:
+        if {one, other} <= given:
+            raise not_together(one, other)
+
+
+def not_together(*names: str) -> click.UsageError:
+    """Return the error about two options that cannot be combined, in Kafka's words."""
+    one, other = (SPELLINGS.get(name, name).replace("_", "-") for name in names)
+    return click.UsageError(f'Option "[{one}]" can\'t be used with option "[{other}]"')
 
 
 def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
