@@ -34,7 +34,9 @@ def delete_records(
     offset_json_file: str,
     output: str,
 ) -> None:
-    """Delete the records of partitions below an offset."""
+    """Delete the records of partitions below an offset.
+
+    The command fails if one partition fails. The records of the others are then deleted."""
     found = entries(offset_json_file, "partitions", {"topic": str, "partition": int, "offset": int})
     keys = [(entry["topic"], entry["partition"]) for entry in found]
     twice = duplicates(keys)
@@ -53,13 +55,16 @@ def delete_records(
             for key, (error, low) in results.items()
         ]
         echo(json.dumps(shown, indent=2))
-        return
-    echo("Records delete operation completed:")
-    for key, (error, low_watermark) in results.items():
-        if error:
-            echo(f"partition: {text_of(key)}\terror: {java_text(error, None)}")
-        else:
-            echo(f"partition: {text_of(key)}\tlow_watermark: {low_watermark}")
+    else:
+        echo("Records delete operation completed:")
+        for key, (error, low_watermark) in results.items():
+            if error:
+                echo(f"partition: {text_of(key)}\terror: {java_text(error, None)}")
+            else:
+                echo(f"partition: {text_of(key)}\tlow_watermark: {low_watermark}")
+    failed = sum(bool(error) for error, _ in results.values())
+    if failed:
+        raise Refused(f"No records were deleted in {failed} of {len(results)} partition(s).")
 
 
 def delete(admin: Admin, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Answer]:

@@ -529,6 +529,8 @@ def test_delete_records(tmp_path: Path) -> None:
     assert lines[3].startswith(
         "partition: t-1\terror: org.apache.kafka.common.errors.OffsetOutOfRangeException: "
     )
+    assert result.exit_code == 1, "a script must notice the partition that failed"
+    assert lines[4] == "Error: No records were deleted in 1 of 2 partition(s)."
     assert len(server.requests[-1].topics[0].partitions) == 2
 
 
