@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -26,6 +26,7 @@ from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.move_tables import progress_parts
 from quorate.cli.reassign.partition_files import Replica, TopicPartition, assignment_json, text_of
 from quorate.cli.reassign.plan import Assignment, Impossible, replica_counts, resized, spread
+from quorate.cli.reassign.usage import refuse_ignored
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 
@@ -176,10 +177,7 @@ def reassign_partitions(
 
 def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
     """Raise UsageError if the options do not fit the action."""
-    for name in ("throttle", "replica_alter_log_dirs_throttle"):
-        if getattr(arguments, name) is not None and action != "execute":
-            option = name.replace("_", "-")
-            raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')
+    refuse_ignored(action, asdict(arguments), plans=arguments.plans)
     if controllers and action not in ("list", "cancel"):
         raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')
     if arguments.plans:

@@ -415,6 +415,12 @@ def test_a_replication_factor_plans_by_itself() -> None:
         ("--generate", "--broker-list", "4"),
         ("--replication-factor", "3"),
         ("--verify", "--replication-factor", "3", "--topic", "t"),
+        ("--execute", "--reassignment-json-file", "f", "--topic", "t"),
+        ("--execute", "--reassignment-json-file", "f", "--preserve-throttles"),
+        ("--execute", "--reassignment-json-file", "f", "--broker-list", "1"),
+        ("--verify", "--reassignment-json-file", "f", "--additional"),
+        ("--replication-factor", "3", "--topic", "t", "--reassignment-json-file", "f"),
+        ("--list", "--reassignment-json-file", "f"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...]) -> None:

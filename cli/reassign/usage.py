@@ -1,0 +1,45 @@
+"""The options that each action of `quorate reassign-partitions` takes.
+
+Kafka's tool refuses the others with the same words. An option that the action ignored would deceive
+the operator: `--execute --reassignment-json-file plan.json --topic t` moved the other topics of the
+plan, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+ACTIONS_OF = {
+    "reassignment_json_file": ("execute", "verify", "cancel"),
+    "topics_to_move_json_file": ("generate",),
+    "broker_list": ("generate",),
+    "disable_rack_aware": ("generate",),
+    "additional": ("execute",),
+    "throttle": ("execute",),
+    "replica_alter_log_dirs_throttle": ("execute",),
+    "preserve_throttles": ("verify", "cancel"),
+}
+OF_PLANS = {
+    **ACTIONS_OF,
+    "reassignment_json_file": (),
+    "topics_to_move_json_file": (),
+    "broker_list": ("generate", "execute"),
+    "disable_rack_aware": ("generate", "execute"),
+}
+"""The same with --replication-factor, which makes a plan without a file."""
+
+
+def refuse_ignored(action: str, given: Mapping[str, object], *, plans: bool) -> None:
+    """Raise UsageError for an option that the action would ignore.
+
+    `given` has the value of each option, None or False if it is not given. `plans` is True with
+    --replication-factor."""
+    for name, actions in (OF_PLANS if plans else ACTIONS_OF).items():
+        value = given[name]
+        if value is not None and value is not False and action not in actions:
+            option = name.replace("_", "-")
+            raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')
+    if given["topic"] and not plans:
+        raise click.UsageError("--topic requires --replication-factor")
