@@ -27,19 +27,30 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Print the change 
 
 
 @click.command("add-controller")
+@click.option(
+    "--config",
+    "-c",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The .properties file of the controller. --command-config then is the file of a client.",
+)
 @dry_run_option
 @click.pass_context
-def add_controller(context: click.Context, dry_run: bool) -> None:
+def add_controller(context: click.Context, config_file: str | None, dry_run: bool) -> None:
     """Add a controller that runs and has caught up to the voters.
 
-    The --command-config before the command is that controller's own .properties file, from which
-    its id, directory and address are taken."""
-    file = context.obj["command_config"]
+    Its id, directory and address are taken from its own .properties file. That is the file of
+    --config, or else, as in Kafka, that of --command-config before the command. A cluster that
+    demands TLS or a login needs both."""
+    client_file = context.obj["command_config"]
+    file = config_file or client_file
     if file is None:
         raise click.UsageError(
-            "--command-config FILE must be given before add-controller: the .properties file of "
-            "the controller to add"
+            "--config FILE must be given after add-controller, or --command-config FILE before it: "
+            "the .properties file of the controller to add"
         )
+    # The file of a node says nothing about the connections of clients.
+    connection = {**context.obj, "command_config": client_file if config_file else None}
     config = load_config(file)
     if not config.is_controller:
         raise Refused(
@@ -62,7 +73,7 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
             listeners=listeners,
         )
         doing = waiting_for(f"adding controller {config.node_id}")
-        with connected(**{**context.obj, "command_config": None}) as admin, doing:
+        with connected(**connection) as admin, doing:
             answer = admin.change(request, AddRaftVoterResponse, lambda each: [each.error_code])
         check(answer.error_code, answer.error_message)
     endpoints = ", ".join(endpoint_text(each) for each in listeners)
