@@ -33,7 +33,7 @@ from quorate.quorum.rpc.kafka.context import RequestContext
 MAX_TOPICS = 1000
 """Maximum number of topics that one Metadata request creates. When the client asks again, the next
 ones are created."""
-MAX_REPLICAS = 2**15 - 1
+INT16_MAX = 2**15 - 1
 """The largest replication factor that a request can name."""
 CLIENT_ERRORS = {
     ErrorCode.NONE: ErrorCode.LEADER_NOT_AVAILABLE,
@@ -116,9 +116,7 @@ def topic_of_clients(node: Mapping[str, Any]) -> CreatableTopic:
     return CreatableTopic(
         name="",
         num_partitions=node["num.partitions"],
-        replication_factor=max(
-            -MAX_REPLICAS, min(node["default.replication.factor"], MAX_REPLICAS)
-        ),
+        replication_factor=max(-INT16_MAX, min(node["default.replication.factor"], INT16_MAX)),
         assignments=(),
         configs=(),
     )
