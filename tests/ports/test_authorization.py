@@ -122,7 +122,12 @@ UNBOUNDED = 1 << 15
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Secured]:
+    """A cluster with the group that the requests name. The answer about a missing group would hide
+    that of its topics."""
     with secured_cluster() as found:
+        key, version = ApiKey.OFFSET_COMMIT, 8
+        made = found.ask(ROOT, BUILDERS[key](found.world, version), version, PORTS["broker"])
+        assert ErrorCode.NONE in codes(made), "partition 9 does not exist"
         yield found
 
 
