@@ -44,13 +44,15 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
+# The tests of a file share clusters, so one process runs all of them, in their order.
 # Real processes mostly wait. Therefore three files of them run at the same time, each with its own
 # cluster or Spark. They begin in the order of `tests/conftest.py`, the longest first.
 APART := clients or spark
 
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long or tools)"
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder \
+		-m "not ($(APART) or kafka or long or tools)"
 	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "($(APART)) and not (kafka or long or tools)"
 else
