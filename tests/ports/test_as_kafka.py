@@ -119,6 +119,20 @@ def test_controllers_do_not_describe_brokers(
     assert answer.error_code == error
 
 
+@pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT])
+def test_an_endpoint_type_that_does_not_exist(
+    prepared: tuple[PortCluster, World], port: Any
+) -> None:
+    """Brokers and controllers answered as for the type of the others."""
+    node, _ = prepared
+    for kind in (0, 3):
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, endpoint_type=kind
+        )
+        answer: Any = node.ask(node.connect(port), request, 1)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+
+
 @pytest.mark.parametrize("key", [ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER])
 def test_voters_of_another_cluster(ask: Any, key: int) -> None:
     assert ask(key, 0).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID

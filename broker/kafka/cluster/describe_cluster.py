@@ -16,8 +16,8 @@ from quorate.quorum.protocol.schemas.cluster import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
-BROKERS = 1
-"""The endpoint type of brokers (KIP-919)."""
+BROKERS, CONTROLLERS = 1, 2
+"""The endpoint types (KIP-919)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,21 @@ class DescribeClusterHandler:
 
         Fenced brokers are listed only if the request includes them. The controller id is the lowest
         id of an unfenced broker, because clients send admin requests there, or -1. If the request
-        asks for controllers, respond with MISMATCHED_ENDPOINT_TYPE.
+        asks for controllers, respond with MISMATCHED_ENDPOINT_TYPE. An unknown type gets
+        UNSUPPORTED_ENDPOINT_TYPE.
         """
         if request.endpoint_type != BROKERS:
+            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            text = f"Unsupported endpoint type {request.endpoint_type}"
+            if request.endpoint_type == CONTROLLERS:
+                error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+                text = (
+                    "this is a broker: controllers are described by controllers "
+                    "(--bootstrap-controller)"
+                )
             context.respond(
                 DescribeClusterResponse(
-                    error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                    error_message="this is a broker: controllers are described by controllers "
-                    "(--bootstrap-controller)",
-                    cluster_id=self.cluster_id,
-                    brokers=(),
+                    error_code=error, error_message=text, cluster_id=self.cluster_id, brokers=()
                 )
             )
             return

@@ -57,8 +57,8 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
     kraft.version (`quorum/node/controller/voter_admin.py`), so here it is unchanged, and is
     skipped. If a feature is named twice, its last update counts, as in Kafka."""
     records: list[MetadataRecord] = []
-    named = {each.feature: each for each in request.feature_updates}
-    updates = [each for each in named.values() if each.feature != KRAFT_VERSION]
+    last = {each.feature: each for each in request.feature_updates}
+    updates = [each for name, each in last.items() if name != KRAFT_VERSION]
     proposed = {each.feature: each.max_version_level for each in updates}
     for update in updates:
         try:
@@ -78,7 +78,9 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )
     response = UpdateFeaturesResponse(
-        results=tuple(UpdatableFeatureResult(feature=name) for name in named)
+        results=tuple(
+            UpdatableFeatureResult(feature=each.feature) for each in request.feature_updates
+        )
     )
     return Result(() if request.validate_only else records, response)
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from quorate.quorum.raft.description import QuorumDescription, ReplicaDescription
 
-CONTROLLERS = 2  # endpoint type of KIP-919
+BROKERS, CONTROLLERS = 1, 2  # endpoint types of KIP-919
 ENDPOINT_TYPE_SINCE = 1
 """The first version of DescribeCluster with a field for the endpoint type."""
 AskBefore = Callable[[Message, Callable[[], None]], None]
@@ -250,13 +250,14 @@ class ControllerPort:
         )
 
         if request.endpoint_type != CONTROLLERS:
-            # Version 0 has no field for the endpoint type and means brokers (KIP-919).
-            names_type = context.version >= ENDPOINT_TYPE_SINCE
-            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if names_type else ErrorCode.INVALID_REQUEST
-            context.fail(
-                error,
-                "this is a controller: ask a broker to describe brokers (--bootstrap-server)",
-            )
+            text = "this is a controller: ask a broker to describe brokers (--bootstrap-server)"
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            if context.version < ENDPOINT_TYPE_SINCE:  # it has no field for the type (KIP-919)
+                error = ErrorCode.INVALID_REQUEST
+            elif request.endpoint_type != BROKERS:
+                error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+                text = f"Unsupported endpoint type {request.endpoint_type}"
+            context.fail(error, text)
             return
         context.respond(
             DescribeClusterResponse(
