@@ -59,12 +59,16 @@ def check_min_isr(
     context: Context, resource_type: int, name: str, values: dict[str, str | None]
 ) -> None:
     """Raise RequestRefused if ELR is on and the new `values` of a broker resource contain
-    min.insync.replicas for a single broker, or delete the default of all brokers."""
+    min.insync.replicas for a single broker, or delete the default of all brokers.
+
+    A deletion for a single broker, which has no value, would clear the ELR of all topics. Only a
+    value that a log of another origin holds can be deleted."""
     if resource_type != BROKER_RESOURCE or MIN_INSYNC_REPLICAS not in values:
         return
     if not elr_enabled(context.image):
         return
-    if name and values[MIN_INSYNC_REPLICAS] is not None:
+    stored = MIN_INSYNC_REPLICAS in context.image.config(BROKER_RESOURCE, name)
+    if name and (values[MIN_INSYNC_REPLICAS] is not None or not stored):
         raise RequestRefused(
             ErrorCode.INVALID_CONFIG,
             "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",

@@ -323,6 +323,15 @@ def test_other_configs_do_not_clear_the_elr() -> None:
     assert state(driver)[2] == (1, 2)
 
 
+def test_a_deletion_that_changes_nothing_does_not_clear_the_elr() -> None:
+    """Only an unclean election could have helped the partition afterwards. Kafka refuses it."""
+    driver = leaderless(started())
+    assert alter(driver, BROKER, "1", MIN_ISR, None) == ErrorCode.INVALID_CONFIG
+    assert state(driver)[2] == (1, 2)
+    unfence(driver, 1)
+    assert state(driver)[0] == 1
+
+
 def test_without_an_elr_a_broker_config_clears_nothing() -> None:
     driver = started()
     assert alter(driver, BROKER, "", MIN_ISR, "2") == 0
