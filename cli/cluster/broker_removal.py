@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.cli.client.admin import CONTROLLER_ENDPOINT, Admin, check
+from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.quorum import require_controller
 from quorate.cli.cluster.description import describe_cluster
+from quorate.quorum.protocol.schemas.log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+
+NAMED = 3
+"""The number of topics that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,25 @@ def require_dead(admin: Admin, broker_id: int) -> None:
         f"{broker_id}`, or stop it, or repeat the command with --force: the broker then stops, and "
         "its replicas stay assigned to it"
     )
+
+
+def require_visible_replicas(admin: Admin, broker_id: int) -> None:
+    """Raise Refused if the broker has replicas of topics that are not shown to this client. They
+    would stay on the broker that is removed. A broker that is down cannot be asked."""
+    request = DescribeLogDirsRequest(topics=None)
+    try:
+        answer = admin.ask_node(broker_id, request, DescribeLogDirsResponse)
+    except ConnectionLost:
+        return
+    check(answer.error_code, None, f"broker {broker_id}")
+    hosted = {topic.name for directory in answer.results for topic in directory.topics}
+    hidden = sorted(hosted.difference(topic.name for topic in admin.metadata(None).topics))
+    if hidden:
+        raise Refused(
+            f"broker {broker_id} has replicas of {len(hidden)} topics that this client cannot "
+            f"describe: {', '.join(hidden[:NAMED])}. They would stay there. Repeat the command as "
+            "a user with DESCRIBE on all topics, or later if these topics were just deleted"
+        )
 
 
 def unregister_broker(admin: Admin, broker_id: int) -> None:

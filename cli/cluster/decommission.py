@@ -14,7 +14,11 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
-from quorate.cli.cluster.broker_removal import standing_of, unregister_broker
+from quorate.cli.cluster.broker_removal import (
+    require_visible_replicas,
+    standing_of,
+    unregister_broker,
+)
 from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.reassign import reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
@@ -69,6 +73,7 @@ def decommission(
     ) as admin:
         if standing_of(admin, broker_id) is None:
             raise Refused(f"broker {broker_id} is not registered: there is nothing to decommission")
+        require_visible_replicas(admin, broker_id)
         drain = Drain(admin, broker_id, throttle)
         plan = drain.plan()
         if plan:

@@ -11,7 +11,7 @@ from quorate.cli.cluster import decommission
 from quorate.cli.main import main
 from quorate.cli.reassign.drain_plan import drained
 from quorate.cli.reassign.plan import Assignment, Impossible
-from quorate.quorum.protocol.schemas import cluster, configs, metadata, reassignments
+from quorate.quorum.protocol.schemas import cluster, configs, log_dirs, metadata, reassignments
 from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
@@ -33,6 +33,10 @@ class FakeCluster:
         self.throttles: list[tuple[str, str, str | None]] = []
         self.listed = ""
         self.started: list[dict[int, tuple[int, ...]]] = []
+        self.address = ("h", 1)
+        """The host and the port of all brokers, where nothing listens."""
+        self.hosted: tuple[str, ...] = ("t",)
+        """The topics of which broker 4 has replicas."""
 
     @property
     def answers(self) -> dict[type, Any]:
@@ -44,6 +48,7 @@ class FakeCluster:
             configs.IncrementalAlterConfigsRequest: self.configure,
             configs.DescribeConfigsRequest: self.throttled,
             UnregisterBrokerRequest: self.unregister,
+            log_dirs.DescribeLogDirsRequest: self.directories,
         }
 
     def describe(self, _: Any) -> cluster.DescribeClusterResponse:
@@ -74,7 +79,9 @@ class FakeCluster:
         topic = metadata.MetadataResponseTopic(error_code=0, name="t", partitions=partitions)
         return metadata.MetadataResponse(
             brokers=tuple(
-                metadata.MetadataResponseBroker(node_id=each, host="h", port=1, rack=None)
+                metadata.MetadataResponseBroker(
+                    node_id=each, host=self.address[0], port=self.address[1], rack=None
+                )
                 for each in sorted(self.registered.difference(self.fenced))
             ),
             topics=() if request.topics == () else (topic,),
@@ -133,6 +140,13 @@ class FakeCluster:
         )
         return configs.DescribeConfigsResponse(results=(result,))
 
+    def directories(self, _: Any) -> log_dirs.DescribeLogDirsResponse:
+        topics = tuple(
+            log_dirs.DescribeLogDirsTopic(name=each, partitions=()) for each in self.hosted
+        )
+        result = log_dirs.DescribeLogDirsResult(error_code=0, log_dir="/data", topics=topics)
+        return log_dirs.DescribeLogDirsResponse(results=(result,))
+
     def unregister(self, request: Any) -> UnregisterBrokerResponse:
         self.registered.discard(request.broker_id)
         return UnregisterBrokerResponse()
@@ -140,6 +154,8 @@ class FakeCluster:
 
 def run(fake: FakeCluster, *arguments: str) -> Result:
     with fake_kafka(fake.answers) as port:
+        if fake.address[0] != "h":
+            fake.address = port.host, port.port
         command = ("cluster", *arguments, "--bootstrap-server", port.address)
         return CliRunner().invoke(main, command)
 
@@ -186,6 +202,20 @@ def test_a_decommissioned_broker_is_drained_under_a_throttle_and_then_unregister
     assert fake.throttles[-1][2] is None, "the throttles are removed at the end"
     assert 4 not in fake.registered
     assert "no longer registered" in ended.output
+
+
+def test_a_broker_with_replicas_of_hidden_topics_is_not_decommissioned() -> None:
+    """A client without DESCRIBE on a topic sees none of its replicas, so they were left behind."""
+    fake = FakeCluster({0: (5, 6)})
+    fake.address = ("127.0.0.1", 0)
+    fake.hosted = ("t", "secret")
+    refused = run(fake, "decommission", "4", "--yes")
+    assert refused.exit_code == 1
+    assert "replicas of 1 topics that this client cannot describe: secret." in refused.output
+    assert 4 in fake.registered
+    fake.hosted = ("t",)
+    assert run(fake, "decommission", "4", "--yes").exit_code == 0
+    assert 4 not in fake.registered
 
 
 def test_an_interrupted_decommission_goes_on_with_the_moves_in_progress() -> None:
