@@ -33,7 +33,9 @@ from quorate.quorum.rpc.channel import Channel, RpcFailure
 from quorate.quorum.seams import Clock, Timer
 
 MAX_WAITING = 10_000
-"""The largest number of requests that wait for a leader."""
+"""The largest number of waiting requests with which a client's request may wait, too. The broker's
+own requests always may: each of their senders has one in flight, and a broker whose heartbeats
+failed because of its clients would be fenced."""
 MAX_FORWARDED = 2_000
 """The largest number of clients' requests at the controller. The others wait here. The controller
 refuses those beyond the part of its queue that one broker may take (`controller_queue.py`)."""
@@ -63,8 +65,8 @@ class _Request:
 class ControllerClient:
     """The requests of one broker to the active controller. The event loop owns it.
 
-    If MAX_WAITING requests wait, a new request fails. A request that was sent and must be sent
-    again returns to the queue in any case."""
+    If MAX_WAITING requests wait, a client's new request fails. A request that was sent and must be
+    sent again returns to the queue in any case."""
 
     def __init__(
         self,
@@ -90,8 +92,7 @@ class ControllerClient:
 
     def send(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
         """Send a request of this broker (`ControllerChannel.send`). `done` gets the response, or
-        None if the outcome is unknown, `timeout_ms` is over, the queue is full or the client is
-        closed."""
+        None if the outcome is unknown, `timeout_ms` is over, or the client is closed."""
         self._submit(_Request(message, self._clock.now_ms() + timeout_ms, done, forwarded=False))
 
     def forward(
@@ -126,7 +127,8 @@ class ControllerClient:
     def _submit(self, request: _Request) -> None:
         request.number = self._next_number
         self._next_number += 1
-        if self._closed or len(self._waiting) >= MAX_WAITING:
+        full = request.forwarded and len(self._waiting) >= MAX_WAITING
+        if self._closed or full:
             self._clock.call_soon(lambda: self._give_up(request))
         elif self._waiting or not self._sent(request):
             self._waiting.append(request)

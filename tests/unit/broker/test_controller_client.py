@@ -201,6 +201,23 @@ def test_the_brokers_own_requests_do_not_wait_behind_forwarded_ones() -> None:
     assert len(beats) == 1
 
 
+def test_a_full_queue_of_forwarded_requests_refuses_no_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker was fenced while its clients filled the queue."""
+    monkeypatch.setattr(controller_client, "MAX_FORWARDED", 2)
+    monkeypatch.setattr(controller_client, "MAX_WAITING", 3)
+    each = Client(1)
+    for number in range(6):
+        each.forward(number)
+    beats: list[Any] = []
+    each.client.send(HEARTBEAT, TIMEOUT_MS, beats.append)
+    each.clock.advance(RETRY_MS)
+    assert each.answers == [(5, ErrorCode.REQUEST_TIMED_OUT)], "there is no room for this one"
+    assert each.channels[1].sent[-1] == HEARTBEAT
+    assert not beats
+
+
 def test_a_heartbeat_whose_answer_was_lost_is_told_as_none() -> None:
     each = Client(1)
     beats: list[Any] = []
