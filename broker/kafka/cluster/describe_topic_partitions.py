@@ -105,8 +105,8 @@ class DescribeTopicPartitionsHandler:
         for index in wanted:
             partition = topic.partitions[index]
             common = describe_partition(image, index, partition, self.listener)
+            # As in Kafka, a partition without a leader has no error here. Metadata gives it one.
             yield DescribeTopicPartitionsResponsePartition(
-                error_code=common.error_code,
                 partition_index=index,
                 leader_id=common.leader_id,
                 leader_epoch=common.leader_epoch,

@@ -167,3 +167,14 @@ def test_what_may_be_done_with_a_topic() -> None:
     TOPICS.handle(asked.context, request)
     (topic,) = asked.answer.topics
     assert topic.topic_authorized_operations == 0x0DF8
+
+
+def test_a_partition_without_a_leader_is_no_error() -> None:
+    """Broker 1, which leads the partition, is not registered. Metadata has an error for that."""
+    asked = Asked()
+    request = DescribeTopicPartitionsRequest(
+        topics=(TopicRequest(name="orders"),), response_partition_limit=10, cursor=None
+    )
+    TOPICS.handle(asked.context, request)
+    (partition,) = asked.answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id, partition.isr_nodes) == (0, -1, (1,))
