@@ -9,6 +9,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.schemas.api_versions import (
@@ -38,7 +39,7 @@ BETWEEN_NODES = frozenset(
 )
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @format_option
 def broker_api_versions(

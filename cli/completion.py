@@ -6,14 +6,15 @@ import click
 from click.shell_completion import get_completion_class
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.described_argument import DescribedArgument
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_QUORATE_COMPLETE"
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "shell",
     type=click.Choice(SHELLS),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo, echo_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ AUTO_COMMIT_INTERVAL_S = 5.0
 SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
 
 
-@click.command("console-consumer")
+@click.command("console-consumer", cls=StrictCommand)
 @cluster_options()
 @click.option("--topic", required=True, help="The topic to read.")
 @click.option(

@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.parsing.strict_command import StrictCommand
 
 READ_BYTES = 65_536
 """Maximum size of one read from standard input, in bytes."""
@@ -23,7 +24,7 @@ ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
 """The values of `acks` in a Produce request, by option. The option does not offer 0."""
 
 
-@click.command("console-producer")
+@click.command("console-producer", cls=StrictCommand)
 @cluster_options()
 @click.option("--topic", required=True, help="The topic to write to.")
 @click.option(

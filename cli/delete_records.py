@@ -11,13 +11,14 @@ from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.reassign.partition_files import duplicates, entries, text_of
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import topics as schemas
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option(
     "--offset-json-file",

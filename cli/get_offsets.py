@@ -17,6 +17,7 @@ from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.reassign.partition_files import text_of
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.topics.topic_view import matching
@@ -42,7 +43,7 @@ Wanted = Callable[[TopicPartition], bool]
 """A filter, which returns True if a partition is selected."""
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option("--topic", help="A topic, or a regular expression for topics.")
 @click.option("--partitions", metavar="ID,...", help="Print only these partitions.")

@@ -10,6 +10,7 @@ from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.client.quorum import require_controller
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.reassign.partition_files import (
     TopicPartition,
     duplicates,
@@ -24,7 +25,7 @@ KINDS = {"preferred": 0, "unclean": 1}
 Results = dict[TopicPartition, tuple[int, str | None]]
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option(
     "--election-type",

@@ -10,12 +10,13 @@ from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import log_dirs as schemas
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option(
     "--describe", is_flag=True, required=True, help="Print the size and the lag of every replica."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorate.cli.suggesting_group import SuggestingGroup, with_examples
+from quorate.cli.parsing.suggesting_group import SuggestingGroup, with_examples
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -21,6 +21,7 @@ from quorate.cli.acls.lines import listing_lines
 from quorate.cli.acls.requests import Found, add, listed, remove
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.client.quorum import require_controller
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.protocol.acl_codes import (
@@ -59,7 +60,7 @@ def resource_option(name: str, field: str, text: str) -> Callable[[F], F]:
     return click.option(name, field, multiple=True, metavar="NAME", help=text)
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options(controllers=True)
 @click.option("--add", "do_add", is_flag=True, help="Add ACLs.")
 @click.option("--remove", "do_remove", is_flag=True, help="Remove ACLs.")

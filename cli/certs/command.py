@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.cluster_dir import ClusterDir
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 

@@ -23,6 +23,7 @@ from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.errors import PARTLY, Refused
 from quorate.cli.client.options import command_config_option
 from quorate.cli.nodes.cluster_dir import NodeEntry, alive
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 
 STOPPED = "T"
@@ -31,7 +32,7 @@ RESUMED_S = 5.0
 POLL_S = 0.1
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.option(
     "--dir",
     "directory",

@@ -11,7 +11,7 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster.broker_removal import require_dead, unregister_broker
 from quorate.cli.cluster.decommission import decommission
 from quorate.cli.cluster.description import describe_cluster
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 
 

@@ -19,7 +19,8 @@ from quorate.cli.cluster.broker_removal import (
     standing_of,
     unregister_broker,
 )
-from quorate.cli.described_argument import DescribedArgument
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.reassign import reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.drain_plan import drained
@@ -41,7 +42,7 @@ NAMED = 3
 """The number of partitions that a message names."""
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "broker_id",
     metavar="ID",

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from quorate.cli.parsing.strict_command import StrictCommand
+
 NAMES = "quorate.configs.names"
 """The key of the names in `click.Context.meta`; "" stands for `--entity-default`."""
 SHORT_FORMS = (
@@ -24,7 +26,7 @@ SHORT_FORMS = (
 """In the order of kafka-configs, which names the first entity when it has ended."""
 
 
-class EntityCommand(click.Command):
+class EntityCommand(StrictCommand):
     """A command that keeps the order of `--entity-name` and `--entity-default`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from quorate.cli.console.past import Past
 from quorate.cli.console.server import ConsoleServer, Extra
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.status.outage import named_controllers
 from quorate.cli.terminal.safe_text import echo
 from quorate.config.listeners import is_loopback
@@ -30,7 +31,7 @@ TIMEOUT_S = 5.0
 """The default time limit of one request to the cluster. A node that hangs costs this time once."""
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option(
     "--bootstrap-controller",

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.parsing.strict_command import StrictCommand
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.option(
     "--dir",
     "root",

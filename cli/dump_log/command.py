@@ -12,11 +12,12 @@ import click
 from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
 from quorate.cli.dump_log import lines as dump_lines
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.log.files.errors import LogError
 
 
-@click.command("dump-log")
+@click.command("dump-log", cls=StrictCommand)
 @click.option(
     "--files",
     required=True,

@@ -11,7 +11,7 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 

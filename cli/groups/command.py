@@ -31,6 +31,7 @@ from quorate.cli.groups.group_view import (
 )
 from quorate.cli.groups.resets import reset
 from quorate.cli.log_ends import LogEnds, parts_of
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 from quorate.quorum.protocol.errors import ErrorCode
@@ -76,7 +77,7 @@ SPELLINGS = {"groups": "group", "topics": "topic", "list_": "list"}
 """The options whose parameters have other names."""
 
 
-@click.command("consumer-groups")
+@click.command("consumer-groups", cls=StrictCommand)
 @cluster_options()
 @format_option
 @click.option("--list", "list_", is_flag=True, help="List all groups.")

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.history.explain import explain
 from quorate.cli.history.options import (
     damages,
@@ -25,7 +24,8 @@ from quorate.cli.history.questions import diff, top, whatif
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.stream import stream
 from quorate.cli.history.text import json_lines, moment_lines, shown_lines
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.progress import waiting_for, waiting_until_closed
 from quorate.cli.terminal.safe_text import echo, echo_drawn
 

@@ -14,6 +14,7 @@ from quorate.cli.client.options import format_option
 from quorate.cli.history.options import damages, permissive_option
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import story_json, story_lines
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.text import clock
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.quorum.analytics.replay.chronicle import Chronicle
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @directory_argument
 @click.option("--topic", help="Explain this topic and its partitions.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import Decorator, DescribedArgument
 from quorate.cli.history.options import (
     damages,
     permissive_option,
@@ -28,6 +27,8 @@ from quorate.cli.history.questions_text import (
 from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehearsal_options
 from quorate.cli.history.source import DIRECTORY_OF_A_LOG, directory_argument, history_in
 from quorate.cli.history.text import shown_lines
+from quorate.cli.parsing.described_argument import Decorator, DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo, echo_drawn
 from quorate.quorum.analytics.replay.differences import Point
@@ -46,7 +47,7 @@ def point_argument(name: str, metavar: str, description: str) -> Decorator:
     )
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @directory_argument
 @point_argument("before", "A", "The first point: an offset, or a time.")
 @point_argument("after", "B", "The second point: an offset, or a time.")
@@ -71,7 +72,7 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
         echo(line)
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "directory",
     metavar="DIR",
@@ -180,7 +181,7 @@ def _print_loss(
         echo(line)
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @directory_argument
 @click.option(
     "--limit",

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.cluster_dir import read_cluster
+from quorate.cli.parsing.described_argument import DescribedArgument
 from quorate.quorum.analytics.archives.extracted import root_of
 from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.analytics.log.agreement import complete

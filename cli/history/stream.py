@@ -10,7 +10,8 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_until_closed
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.errors import AnalyticsError
@@ -26,7 +27,7 @@ POLL_S = 1
 NAME = "quorate history stream"
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "locations",
     metavar="DIR...",

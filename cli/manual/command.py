@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.manual.description import Described, described
 from quorate.cli.manual.roff import man_page, page_name
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 
 MAIN = "quorate"
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "directory",
     metavar="DIR",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import click
 
-from quorate.cli.examples import EXAMPLES
+from quorate.cli.parsing.examples import EXAMPLES
 
 VERBATIM = "\b"
 """The line with which click marks a paragraph that keeps its lines."""

@@ -15,7 +15,7 @@ from quorate.cli.client.quorum import Quorum, describe_quorum
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.force_voters import force_voters
 from quorate.cli.metadata_quorum.voters import add_controller, remove_controller
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import Cell, Mark, Table, Value, show
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text

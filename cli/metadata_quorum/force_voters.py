@@ -23,6 +23,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.server import load_config
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.log.disks.disk import OsDisk
@@ -56,7 +57,7 @@ REFUSALS = (
 """The errors that end the command with their message and exit code 1."""
 
 
-@click.command("force-voters")
+@click.command("force-voters", cls=StrictCommand)
 @click.option(
     "--dir",
     "directories",

@@ -8,6 +8,7 @@ from quorate.cli.client.admin import check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
@@ -26,7 +27,7 @@ TIMEOUT_MS = 30_000
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the change without making it.")
 
 
-@click.command("add-controller")
+@click.command("add-controller", cls=StrictCommand)
 @click.option(
     "--config",
     "-c",
@@ -83,7 +84,7 @@ def add_controller(context: click.Context, config_file: str | None, dry_run: boo
     )
 
 
-@click.command("remove-controller")
+@click.command("remove-controller", cls=StrictCommand)
 @click.option("--controller-id", "-i", type=int, required=True, help="The node id of the voter.")
 @click.option(
     "--controller-directory-id",

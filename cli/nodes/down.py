@@ -17,6 +17,7 @@ from quorate.cli.nodes.cluster_processes import (
     supervisor_of,
     wait_gone,
 )
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import Progress
 from quorate.cli.terminal.safe_text import echo
 
@@ -24,7 +25,7 @@ DOWN_TIMEOUT_S = 100.0
 """The time that a supervisor has to stop its nodes. Without one, each group of nodes has half."""
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @directory_option
 def down(root: str) -> None:
     """Stop the cluster in --dir: first the brokers, then the controllers.

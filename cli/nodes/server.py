@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.described_argument import DescribedArgument
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
@@ -34,7 +35,7 @@ def level_override(level: str | None) -> tuple[str, ...]:
     return () if level is None else (f"log.level={level.upper()}",)
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @click.argument(
     "file",
     type=click.Path(exists=True, dir_okay=False),

@@ -34,6 +34,7 @@ from quorate.cli.nodes.readiness import Readiness
 from quorate.cli.nodes.secured_up import is_secured, secured_dir, ways_to_connect
 from quorate.cli.nodes.server import level_override, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
 
@@ -42,7 +43,7 @@ STARTING = "starting the cluster"
 READY_POLL_S = 0.03
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @directory_option
 @click.option(
     "--controllers",

@@ -20,6 +20,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.client.quorum import require_controller
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.reassign import listing as reassignment_list
 from quorate.cli.reassign import log_dir_moves, partition_files, reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
@@ -78,7 +79,7 @@ class Failed(Refused):
         echo(self.message)
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options(controllers=True)
 @click.option(
     "--generate", "do_generate", is_flag=True, help="Print a proposed plan and change nothing."

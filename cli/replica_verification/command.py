@@ -14,6 +14,7 @@ import click
 
 from quorate.cli.client.consumer import EARLIEST, LATEST
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.replica_verification.comparison import Comparison, Difference
 from quorate.cli.replica_verification.fetches import FetchSettings, ReplicaFetches
 from quorate.cli.terminal.safe_text import echo
@@ -21,7 +22,7 @@ from quorate.cli.terminal.safe_text import echo
 IDLE_S = 0.1
 
 
-@click.command("replica-verification")
+@click.command("replica-verification", cls=StrictCommand)
 @cluster_options()
 @click.option("--broker-list", metavar="HOST:PORT,...", help="Same as --bootstrap-server.")
 @click.option(

@@ -12,7 +12,8 @@ import click
 
 import quorate
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.shell.commands import Shell, ShellError, below
 from quorate.cli.shell.interactive import run_interactively
 from quorate.cli.shell.nodes import plain, root
@@ -22,7 +23,7 @@ from quorate.cli.shell.source import Contents, contents_of
 from quorate.cli.terminal.safe_text import echo
 
 
-@click.command("metadata-shell")
+@click.command("metadata-shell", cls=StrictCommand)
 @click.option(
     "--snapshot",
     "-s",

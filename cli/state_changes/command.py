@@ -15,10 +15,11 @@ import click
 
 from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.history.options import moment_ms
 from quorate.cli.history.source import history_in
 from quorate.cli.nodes.cluster_dir import ClusterDir
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.state_changes.merge import (
     Entry,
     Wanted,
@@ -27,7 +28,6 @@ from quorate.cli.state_changes.merge import (
     of_log,
     of_metadata,
 )
-from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 
 

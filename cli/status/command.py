@@ -14,6 +14,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.nodes.cluster_dir import ClusterEntry, read_cluster
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.status.changes import read_changes
 from quorate.cli.status.changes_in_flight import ChangesReport
 from quorate.cli.status.cluster_status import Selection
@@ -30,7 +31,7 @@ from quorate.cli.terminal.tables import show
 DEFAULT_DIR = Path("quorate-data")
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option(
     "--bootstrap-controller",

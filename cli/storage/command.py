@@ -11,9 +11,9 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.described_argument import DescribedArgument
 from quorate.cli.nodes.server import load_config, override_option
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.parsing.described_argument import DescribedArgument
+from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
 from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig

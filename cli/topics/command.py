@@ -13,6 +13,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.client.quorum import require_controller
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 from quorate.cli.topics import topic_changes, topic_tables, topic_view
@@ -75,7 +76,7 @@ class Failed(Refused):
         echo(f"Error while executing topic command : {self.message}")
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @cluster_options()
 @click.option("--list", "do_list", is_flag=True, help="Print the names of topics.")
 @click.option(

@@ -168,7 +168,7 @@ def refuse_unless_parsed(line: str) -> None:
     arguments = shlex.split(line)[1:]
     command: click.Command = main
     while True:
-        context = click.Context(command)
+        context = click.Context(command, **main.context_settings)
         values, rest, _ = command.make_parser(context).parse_args(arguments)
         for parameter in command.params:
             if parameter.required and values.get(str(parameter.name)) is None:

@@ -35,7 +35,8 @@ def with_json(command: click.Command, context: click.Context, path: str) -> Iter
 
 
 def test_the_page_names_every_command_that_prints_json() -> None:
-    commands = set(with_json(main, click.Context(main, info_name="quorate"), ""))
+    context = click.Context(main, info_name="quorate", **main.context_settings)
+    commands = set(with_json(main, context, ""))
     named = {" ".join(word for word in each.split() if not word.startswith("--")) for each in SHOWN}
     assert commands == named | set(ELSEWHERE)
     text = PAGE.read_text()

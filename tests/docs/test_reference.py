@@ -7,9 +7,9 @@ import re
 import pytest
 
 from quorate.cli.client.errors import PARTLY
-from quorate.cli.examples import EXAMPLES
 from quorate.cli.main import main
 from quorate.cli.manual.description import Described, described
+from quorate.cli.parsing.examples import EXAMPLES
 from quorate.config.dynamic_keys import why_not_settable
 from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS
 from quorate.config.key import Key, Kind, at_least

@@ -15,7 +15,8 @@ import click
 
 from quorate.cli.chaos.results.result import SCHEMA_VERSION
 from quorate.cli.client.errors import Refused
-from quorate.cli.described_argument import Decorator, DescribedArgument
+from quorate.cli.parsing.described_argument import Decorator, DescribedArgument
+from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 
 TOLERANCE_SHARE = 0.25
@@ -61,7 +62,7 @@ def result_argument(name: str, description: str) -> Decorator:
     )
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @result_argument("before", "The result to compare with.")
 @result_argument("after", "The result that may be worse.")
 def compare(before: Path, after: Path) -> None:

@@ -118,6 +118,6 @@ def test_a_broker_is_named_by_a_number() -> None:
 
 
 def test_the_walk_meets_every_command() -> None:
-    names = set(main.list_commands(click.Context(main)))
+    names = set(main.list_commands(click.Context(main, **main.context_settings)))
     assert {path[0] for path in PATHS} == names - LONG_RUNNING
     assert names >= LONG_RUNNING

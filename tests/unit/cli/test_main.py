@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.completion import SHELLS
-from quorate.cli.examples import EXAMPLES
 from quorate.cli.main import COMMANDS, main
+from quorate.cli.parsing.examples import EXAMPLES
 
 HEAVY = ("asyncio", "aiohttp", "msgpack", "rich", "pyspark", "confluent_kafka", "uvloop")
 
@@ -41,7 +41,13 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     modules = loaded_modules("--help")
     assert not modules & set(HEAVY)
     ours = {name for name in modules if name.startswith("quorate.")}
-    assert ours == {"quorate.cli", "quorate.cli.main", "quorate.cli.suggesting_group"}
+    assert ours == {
+        "quorate.cli",
+        "quorate.cli.main",
+        "quorate.cli.parsing",
+        "quorate.cli.parsing.strict_command",
+        "quorate.cli.parsing.suggesting_group",
+    }
 
 
 def test_a_client_command_needs_no_event_loop() -> None:
@@ -50,7 +56,7 @@ def test_a_client_command_needs_no_event_loop() -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_of_the_table_is_there(name: str) -> None:
-    command = main.get_command(click.Context(main), name)
+    command = main.get_command(click.Context(main, **main.context_settings), name)
     assert command is not None
     result = CliRunner().invoke(main, [name, "--help"])
     assert result.exit_code == 0
@@ -87,7 +93,7 @@ def leaves(
         yield from leaves(inner, inside, (*path, name))
 
 
-LEAVES = list(leaves(main, click.Context(main, info_name="quorate")))
+LEAVES = list(leaves(main, click.Context(main, info_name="quorate", **main.context_settings)))
 
 
 @pytest.mark.parametrize("path", [path for path, _, _ in LEAVES])

@@ -106,10 +106,9 @@ DESCRIBE: dict[Any, Answer] = {
 
 def run(answers: dict[Any, Answer], *arguments: str) -> tuple[Result, list[Any]]:
     """Run `quorate topics` against a fake server, and return the result and the requests."""
+    timeout = () if "--timeout" in arguments else ("--timeout", "2")
     with fake_kafka(answers) as server:
-        result = CliRunner().invoke(
-            main, ["topics", "-b", server.address, "--timeout", "2", *arguments]
-        )
+        result = CliRunner().invoke(main, ["topics", "-b", server.address, *timeout, *arguments])
         return result, server.requests
 
 

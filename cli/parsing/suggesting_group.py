@@ -8,12 +8,16 @@ from typing import Any
 
 import click
 
+from quorate.cli.parsing.strict_command import StrictCommand
+
 MAX_SENTENCE = 1000
 """The longest first sentence of a command's help, in characters."""
 
 
 class SuggestingGroup(click.Group):
     """A click group. Click itself suggests several options, among them distant ones."""
+
+    command_class = StrictCommand
 
     def make_context(
         self,
@@ -88,7 +92,7 @@ def with_examples(
 ) -> click.Command | None:
     """Return the command with its examples. `ctx` is the context of its group."""
     if command is not None and command.epilog is None:
-        from quorate.cli.examples import epilog_of
+        from quorate.cli.parsing.examples import epilog_of
 
         command.epilog = epilog_of(" ".join((*ctx.command_path.split()[1:], name)))
     return command
