@@ -299,8 +299,8 @@ class Segment(IndexedBatchFile):
         if not self._indexes.whole or (last is not None and not self._agrees(last)):
             return False
         self._indexes.read_max_timestamp()
-        if self._indexes.max_timestamp_ms == NO_TIMESTAMP:
-            return True
+        if self._indexes.max_timestamp_ms == NO_TIMESTAMP:  # the whole time index may be cut off
+            return last is None or self.first_timestamp_ms == NO_TIMESTAMP
         if self._end_is_later(last[1] if last else 0):
             return False
         return self._time_agrees(self._indexes.max_timestamp_ms, self._indexes.max_timestamp_offset)

@@ -227,3 +227,21 @@ def test_no_cut_of_a_time_index_hides_a_record_or_ages_a_segment(which: int) -> 
             found = log.offset_for_timestamp(10 * number - 4)
             assert found is not None and found.offset == number, (size, number, found)
         assert Segment(disk, PATH, segment, 200).max_timestamp_ms == newest_ms, size
+
+
+def test_a_lost_time_index_is_built_again_whatever_the_order_of_the_timestamps() -> None:
+    """The first record is the latest one, so the end of the active segment does not show that its
+    time index is lost. Lookups did not find the record, and retention by time took the segment for
+    an older one."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/data")
+    log = opened(disk)
+    for number in range(12):
+        log.append(batch(number, 0, [b"x" * 50], timestamp_ms=1_000 - 3 * number), wall_ms=0)
+    log.close()
+    disk = disk.restart()
+    (path,) = (f"{PATH}/{name}" for name in disk.list(PATH) if name.endswith(".timeindex"))
+    disk.open(path).truncate(0)
+    log = opened(disk)
+    assert log.offset_for_timestamp(1_000) == TimestampOffset(1_000, 0, 0)
+    assert log.max_timestamp_ms == 1_000
