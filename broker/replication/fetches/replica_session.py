@@ -186,9 +186,10 @@ class ReplicaSession:
         hosted.settle()
 
     def _count_from(self, hosted: HostedPartition, offset: int) -> None:
-        """Count the bytes of the log from `offset` on. A read reports damage."""
+        """Count the bytes of the log from `offset` on. A read reports damage, and records that
+        retention has removed meanwhile."""
         readable_bytes = self._missing_bytes
-        if readable_bytes > 1:
+        if readable_bytes > 1 and offset >= hosted.log.start_offset:
             with suppress(CorruptLog, OSError):
                 readable_bytes = hosted.log.size_bytes - hosted.log.bytes_below(offset)
         self._missing_bytes -= readable_bytes

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.rpc.kafka.client import KafkaClient
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -92,6 +93,30 @@ def test_records_that_a_new_follower_lacks_count_as_bytes(make_cluster: MakeClus
     cluster.start(2, disk)
     cluster.run(1500)
     assert cluster.offsets(topic)[2][0] == 5
+
+
+def test_records_that_retention_removes_before_they_are_sent(
+    make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last answer had no room for them, so the next request does not name their partition."""
+    cluster = make_cluster(
+        brokers=2, replica_fetch_min_bytes=1000, replica_fetch_response_max_bytes=2000
+    )
+    disk = cluster.kill(2)
+    cluster.log_settings = LogSettings(segment_bytes=1000, retention_bytes=0)
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))] * 3)
+    cluster.run(50)
+    for number in range(12):
+        cluster.produce(1, topic, bytes(900), partition_id=number % 3)
+    cluster.start(2, disk)
+    leader = cluster.nodes[1].replicas
+    sessions = leader.replica_sessions._sessions
+    while not any(each._readable and each._respond is None for each in sessions.values()):
+        cluster.run(0.05)
+    leader._apply_retention()
+    cluster.run(3000)
+    assert [cluster.offsets(topic, each) for each in range(3)] == [{1: (4, 4), 2: (4, 4)}] * 3
+    assert "failed" not in caplog.text
 
 
 @pytest.mark.parametrize("key", ["replica_fetch_max_bytes", "replica_fetch_response_max_bytes"])
