@@ -3,9 +3,11 @@ followers.
 
 A fetch is answered immediately if it has enough bytes, an error, a diverging epoch, no partition,
 no time to wait, or a partition that the consumer should read from another replica
-(`read_replicas.py`). Such a partition is not read here (KAFKA-13767). Otherwise the fetch is
-delayed until enough bytes are committed, a partition changes its role, epoch or existence, or
-`max_wait_ms` is over. For a fetch of a tool, bytes count when they are appended.
+(`read_replicas.py`). Such a partition is not read here (KAFKA-13767). It is also answered if a
+partition has more records than fit into the answer, because a wait would add none.
+
+Otherwise the fetch is delayed until enough bytes are committed, a partition changes its role, epoch
+or existence, or `max_wait_ms` is over. For a fetch of a tool, bytes count when they are appended.
 
 The number of delayed fetches is bounded. Beyond the bound, the oldest one is answered with what
 there is, so that a client with many fetches cannot make others poll.
@@ -22,7 +24,7 @@ from quorate.broker.replication.appends.delayed_operations import (
     DelayedOperations,
 )
 from quorate.broker.replication.fetches.read_replicas import LEADER, Reader, ReadReplicas
-from quorate.broker.replication.fetches.reading import fetched, is_refused, read
+from quorate.broker.replication.fetches.reading import fetched, has_more, is_refused, read
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.incremental_work import IncrementalWork
@@ -180,6 +182,8 @@ class ConsumerFetches:
                 read_bytes += size
                 left_bytes -= size
             enough = enough or bool(result.error) or result.diverging is not None
+            if not enough and read_bytes < fetch.min_bytes:
+                enough = has_more(self.registry, wanted, result)
             results.append(result)
         return left_bytes, read_bytes, enough
 

@@ -278,12 +278,13 @@ class ConsumerSessions:
         wanted: Sequence[FetchPartition],
         done: Callable[[Sequence[FetchPartitionResult]], None],
     ) -> None:
+        max_bytes = min(request.max_bytes, max_bytes)
         fetch = Fetch(
             partitions=wanted,
             replica_id=request.replica_id,
             max_wait_ms=request.max_wait_ms,
-            min_bytes=request.min_bytes,
-            max_bytes=min(request.max_bytes, max_bytes),
+            min_bytes=min(request.min_bytes, max(1, max_bytes)),  # as in Kafka
+            max_bytes=max_bytes,
             client=client,
             reader=reader,
             may_read=may_read,

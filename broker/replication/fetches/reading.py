@@ -71,6 +71,22 @@ def count_failed(registry: PartitionRegistry, results: Iterable[FetchPartitionRe
             traffic.failed_fetch_requests += 1
 
 
+def has_more(
+    registry: PartitionRegistry, wanted: FetchPartition, result: FetchPartitionResult
+) -> bool:
+    """Return True if records below the high watermark follow those of `result`, which was read just
+    now. They did not fit into a limit, or are in the next segment. A wait adds nothing to such a
+    result."""
+    hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
+    if hosted is None or not len(result.records):
+        return False
+    try:
+        end = hosted.log.bytes_below(result.high_watermark)
+        return end - hosted.log.bytes_below(wanted.fetch_offset) > len(result.records)
+    except (CorruptLog, OSError):  # the next read reports it
+        return True
+
+
 def is_refused(error: ErrorCode, *, from_follower: bool) -> bool:
     """Return True if an error of `Partition.leader_error` refuses a read.
 

@@ -423,3 +423,23 @@ def test_results_that_are_taken_back_are_sent_again(broker: Broker) -> None:
     broker.cluster.nodes[1].replicas.withdraw_fetch(session, (), ends=True)
     error, _, _ = broker.ask(session, 5)
     assert error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_no_fetch_waits_for_more_bytes_than_it_may_return() -> None:
+    """A consumer whose fetch.min.bytes exceeds the broker's fetch.max.bytes waited for its maximum
+    time, although the answer was full. Kafka takes the smaller of the two."""
+    broker = Broker()
+    for index in (0, 0, 1):
+        broker.cluster.produce(1, broker.topic, bytes(1000), partition_id=index)
+    size = len(broker.cluster.content(1, broker.topic, 1)[0])
+    wanted = [FetchPartition("", broker.topic, index, 0, 1 << 20) for index in range(2)]
+    request = FetchRequest(-1, -1, 500, 60 << 20, 1 << 30, 0, 0, -1, wanted, [], "")
+    answers: list[list[int]] = []
+    broker.cluster.nodes[1].replicas.fetch_as_consumer(
+        request,
+        2 * size,
+        lambda *answer: answers.append([len(each.records) for each in answer[2]]),
+        uses_topic_ids=True,
+    )
+    assert answers == [[2 * size, 0]]
+    broker.cluster.close()

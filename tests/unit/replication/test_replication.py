@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,8 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.fetches.consumer_fetches import Fetch
 from quorate.broker.replication.partitions.replica_configuration import CONFIGURED_PER_SLICE
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -235,6 +238,26 @@ def test_min_bytes_counts_what_becomes_visible(cluster: ReplicaCluster) -> None:
         cluster.produce(1, topic)
         cluster.run(20)
     assert len(three[0].records) == 3 * size
+
+
+@pytest.mark.parametrize("limit", ["partition", "segment"])
+def test_a_fetch_that_cannot_grow_does_not_wait(cluster: ReplicaCluster, limit: str) -> None:
+    """A consumer with fetch.min.bytes=max.partition.fetch.bytes waited for the rest of a batch that
+    does not fit, up to its maximum wait, although the log had more. So it did at the end of each
+    segment."""
+    size = len(build_batch([Record(0, 1, None, bytes(1000))], leader_epoch=0))
+    if limit == "segment":
+        cluster.log_settings = replace(cluster.log_settings, segment_bytes=3 * size)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(20)
+    for _ in range(10):
+        cluster.produce(1, topic, bytes(1000))
+    answers: list[FetchPartitionResult] = []
+    most = 3 * size + 500 if limit == "partition" else 1 << 20
+    wanted = FetchPartition("", topic, 0, 0, most)
+    fetch = Fetch(partitions=[wanted], max_wait_ms=500, min_bytes=3 * size + 500, max_bytes=1 << 20)
+    cluster.nodes[1].replicas.consumer_fetches.fetch(fetch, answers.extend)
+    assert [len(each.records) for each in answers] == [3 * size]
 
 
 def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: ReplicaCluster) -> None:
