@@ -29,9 +29,10 @@ def directory(tmp_path: Path) -> Iterator[ClusterDir]:
 
 
 def up(directory: ClusterDir, *options: str) -> subprocess.CompletedProcess[str]:
-    shape = ("--controllers", "1", "--brokers", "2", "--port", "0")
+    shape = {"--controllers": "1", "--brokers": "2", "--port": "0"}
+    others = [word for name in shape if name not in options for word in (name, shape[name])]
     root = str(directory.root)
-    return run_quorate("up", "--dir", root, *shape, "--detach", *options, timeout_s=60)
+    return run_quorate("up", "--dir", root, *others, "--detach", *options, timeout_s=60)
 
 
 def nodes(directory: ClusterDir) -> list[NodeEntry]:
