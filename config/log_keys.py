@@ -197,7 +197,8 @@ LOG = (
         "log.message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "The greatest time by which a record's timestamp may precede the broker's clock.",
+        "The greatest time by which the timestamp of a batch's first record may precede the broker's "
+        "clock.",
         at_least(0),
         CLUSTER_WIDE,
     ),
