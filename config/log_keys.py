@@ -197,8 +197,8 @@ LOG = (
         "log.message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "The greatest time by which the timestamp of a batch's first record may precede the broker's "
-        "clock.",
+        "The greatest time by which the timestamp of the first record of a batch may precede the "
+        "broker's clock.",
         at_least(0),
         CLUSTER_WIDE,
     ),

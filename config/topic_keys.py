@@ -168,8 +168,8 @@ TOPIC_KEYS = table(
         "message.timestamp.before.max.ms",
         Kind.LONG,
         MAX_LONG,
-        "The greatest time by which the timestamp of a batch's first record may precede the broker's "
-        "clock.",
+        "The greatest time by which the timestamp of the first record of a batch may precede the "
+        "broker's clock.",
         at_least(0),
         synonyms=same("log.message.timestamp.before.max.ms"),
     ),
