@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from quorate.broker.kafka.records.fetch import FetchHandler
 from quorate.broker.kafka.records.produce import ProduceHandler
 from quorate.broker.kafka.shared.replicas import Replicas
+from quorate.broker.partition.key_check import CheckedKeys
 from quorate.quorum.authorization.permits import DENIED, Permits
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.acl_codes import Operation, ResourceType
@@ -44,12 +45,14 @@ class CheckedReplicas:
         acks: int,
         timeout_ms: int,
         done: Callable[[Sequence[ProducePartitionResult]], None],
+        *,
+        keys: CheckedKeys | None = None,
     ) -> None:
         """Append to the partitions that the client may write, and refuse the others."""
         permits = self._permits()
         allowed = [may_use(permits, Operation.WRITE, each) for each in appends]
         if all(allowed):
-            self._replicas.append(appends, acks, timeout_ms, done)
+            self._replicas.append(appends, acks, timeout_ms, done, keys=keys)
             return
 
         def join(results: Sequence[ProducePartitionResult]) -> None:
@@ -63,7 +66,7 @@ class CheckedReplicas:
 
         some = [each for each, ok in zip(appends, allowed, strict=True) if ok]
         if some:
-            self._replicas.append(some, acks, timeout_ms, join)
+            self._replicas.append(some, acks, timeout_ms, join, keys=keys)
         else:
             join(())
 
