@@ -120,15 +120,22 @@ class GroupMembershipHandler:
         """Restart the member's session, and respond with the result of `Membership.heartbeat`.
 
         Like all responses through `ask`, this one waits until everything that the shard has
-        appended is committed. Raise KafkaError (INVALID_GROUP_ID) if the group id is empty.
+        appended is committed. A heartbeat to a shard that is still loading succeeds, because the
+        load starts all sessions anew, and because some clients give up after another answer. Raise
+        KafkaError (INVALID_GROUP_ID) if the group id is empty.
         """
+
+        def refusal(error: ErrorCode) -> HeartbeatResponse:
+            loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error)
+
         check_group_id(request.group_id)
         ask(
             self.coordinator,
             request.group_id,
             lambda shard: HeartbeatResponse(error_code=shard.heartbeat(request)),
             context.respond,
-            lambda error: HeartbeatResponse(error_code=error),
+            refusal,
         )
 
     def leave(

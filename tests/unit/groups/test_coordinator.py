@@ -26,6 +26,7 @@ from quorate.broker.groups.records import (
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.shard_context import ShardContext
+from quorate.broker.kafka.groups.group_membership import GroupMembershipHandler
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batches.batch import build_batch
@@ -43,6 +44,8 @@ from quorate.quorum.metadata.records import (
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
+from quorate.quorum.protocol.schemas.group_membership import HeartbeatRequest, HeartbeatResponse
+from quorate.quorum.rpc.kafka.server import RequestContext
 from tests.attacks.batches import records, sealed
 from tests.unit.partition.memory_log import MemoryPartitionLog
 from tests.unit.rpc.kafka.fakes import FakeClock
@@ -189,6 +192,27 @@ def test_a_request_that_waits_too_long_must_be_retried() -> None:
     world.ask()
     world.clock.advance(MAX_LOADING_WAIT_MS)
     assert world.said == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+def test_a_heartbeat_succeeds_while_the_log_is_read() -> None:
+    """As in Kafka: the load gives every member a new session, and aiokafka's consumer ends with an
+    exception after COORDINATOR_LOAD_IN_PROGRESS."""
+    world = World()
+    world.create()
+    answers: list[HeartbeatResponse] = []
+
+    class Context:
+        respond = answers.append
+
+    request = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
+    handler = GroupMembershipHandler(world.coordinator)
+    handler.heartbeat(cast(RequestContext, Context), request)
+    assert not answers
+    world.clock.advance(MAX_LOADING_WAIT_MS)
+    assert [each.error_code for each in answers] == [ErrorCode.NONE]
+    world.led_by(OTHER)
+    handler.heartbeat(cast(RequestContext, Context), request)
+    assert answers[-1].error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_nothing_is_told_before_the_end_of_the_log_is_committed() -> None:
