@@ -92,7 +92,7 @@ class Joining:
         - INCONSISTENT_GROUP_PROTOCOL: the protocol type differs from the group's, or no protocol of
           the client is common to all members. An empty group demands a type and a protocol.
         - UNKNOWN_MEMBER_ID: the group has no member with this member id, or none with this instance
-          id.
+          id. A member id that MEMBER_ID_REQUIRED returned belongs to a dynamic member.
         - FENCED_INSTANCE_ID: another member uses the instance id now.
         - The error of `client_error`, if the journal could not append the record of a restarted
           static member. The old member stays.
@@ -108,7 +108,7 @@ class Joining:
             join.reply.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif request.member_id == NO_MEMBER:
             self._join_new(group, join)
-        elif request.member_id in group.pending:
+        elif request.member_id in group.pending and request.group_instance_id is None:
             self._add(group, join, request.member_id)
         else:
             try:

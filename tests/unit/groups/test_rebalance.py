@@ -316,6 +316,19 @@ def test_two_clients_of_one_instance_id_fence_each_other_while_they_join() -> No
     assert second.answer.error_code == E.NONE
 
 
+def test_a_member_id_that_was_given_to_a_dynamic_member_is_no_static_one() -> None:
+    """Two members once had one instance id. The end of the first one's session then took the
+    instance id from the second one."""
+    world = World()
+    old = static(world)
+    for instance, error in (("i", E.FENCED_INSTANCE_ID), ("j", E.UNKNOWN_MEMBER_ID)):
+        given = world.join().answer.member_id
+        assert world.join(given, instance=instance).answer.error_code == error
+    assert list(world.group.members) == [old]
+    assert world.heartbeat(old, 1, "i") == E.NONE
+    assert world.join(given).answers == [], "it joins as a dynamic member"
+
+
 def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_ends() -> None:
     world = World()
     old = static(world)
