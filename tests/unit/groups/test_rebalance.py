@@ -321,8 +321,8 @@ def test_a_member_id_that_was_given_to_a_dynamic_member_is_no_static_one() -> No
     instance id from the second one."""
     world = World()
     old = static(world)
+    given = world.join().answer.member_id
     for instance, error in (("i", E.FENCED_INSTANCE_ID), ("j", E.UNKNOWN_MEMBER_ID)):
-        given = world.join().answer.member_id
         assert world.join(given, instance=instance).answer.error_code == error
     assert list(world.group.members) == [old]
     assert world.heartbeat(old, 1, "i") == E.NONE
