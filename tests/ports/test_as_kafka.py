@@ -12,14 +12,17 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
     QuorumPartition,
     QuorumTopic,
+    TopicRequest,
 )
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
 from quorate.quorum.protocol.schemas.group_membership import SyncGroupRequest
+from quorate.quorum.protocol.schemas.init_producer_id import InitProducerIdRequest
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster
 from tests.ports.requests import BUILDERS, CONTROLLERS, TOPIC, World, listed
@@ -88,6 +91,39 @@ def test_metadata_by_topic_id_is_refused_before_it_is_answered(ask: Any, version
 
     (topic,) = ask(ApiKey.METADATA, version, build).topics
     assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a b", "a" * 250])
+def test_a_name_that_no_topic_can_have_is_no_missing_topic(ask: Any, name: str) -> None:
+    """A consumer would otherwise ask for it without end."""
+    for key, version, request in (
+        (ApiKey.METADATA, 9, MetadataRequest(topics=(MetadataRequestTopic(name=name),))),
+        (
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            DescribeTopicPartitionsRequest(topics=(TopicRequest(name=name),)),
+        ),
+    ):
+        (topic,) = ask(key, version, lambda world, version, request=request: request).topics
+        assert (topic.error_code, topic.name) == (ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+
+
+def test_a_missing_internal_topic_is_internal(ask: Any) -> None:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="__transaction_state"),))
+    (topic,) = ask(ApiKey.METADATA, 9, lambda world, version: request).topics
+    assert (topic.error_code, topic.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1)])
+def test_half_of_an_earlier_producer_is_refused(ask: Any, producer_id: int, epoch: int) -> None:
+    request = InitProducerIdRequest(
+        transactional_id=None,
+        transaction_timeout_ms=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+    )
+    answer = ask(ApiKey.INIT_PRODUCER_ID, 3, lambda world, version: request)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_sasl_is_not_expected_on_this_port(ask: Any) -> None:

@@ -17,6 +17,7 @@ from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from quorate.quorum.log.batches.batch import NO_PRODUCER
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,
@@ -31,7 +32,7 @@ ALLOCATE_TIMEOUT_MS = 5000
 MAX_WAITING = 1000
 """Maximum number of requests that wait for a block."""
 NO_PRODUCER_EPOCH = -1
-"""The producer epoch in an error response."""
+"""The producer epoch in an error response, and in a request without one."""
 
 logger = logging.getLogger("quorate.broker.producers")
 
@@ -57,11 +58,13 @@ class ProducerIds:
     def handle(self, context: RequestContext, request: InitProducerIdRequest) -> None:
         """Respond with an unused producer id and epoch 0, immediately or when a block arrives.
 
-        The errors are INVALID_REQUEST for a transactional id, and COORDINATOR_LOAD_IN_PROGRESS,
+        The errors are INVALID_REQUEST for a transactional id, and for a producer id without an
+        epoch or an epoch without an id, and COORDINATOR_LOAD_IN_PROGRESS,
         which clients retry, if an allocation fails or MAX_WAITING requests wait. A failed
         allocation fails all waiting requests.
         """
-        if request.transactional_id is not None:
+        half = (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_PRODUCER_EPOCH)
+        if request.transactional_id is not None or half:
             context.respond(failure(ErrorCode.INVALID_REQUEST))
             return
         if len(self._waiting) >= MAX_WAITING:
