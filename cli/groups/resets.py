@@ -141,8 +141,10 @@ def within(place: Place, offset: int, ends: LogEnds) -> int:
 
 
 def at_time(place: Place, time_ms: int, ends: LogEnds) -> int:
-    """Return the first offset at or after a time in ms, or the log end offset with a warning."""
-    found = ends.at(place, time_ms)
+    """Return the first offset at or after a time in ms, or the log end offset with a warning.
+
+    A time before 1970 counts as 0, because negative numbers are no times in ListOffsets."""
+    found = ends.at(place, max(0, time_ms))
     if found >= 0:
         return found
     echo(
