@@ -2,8 +2,11 @@
 
 The journal has no timeout of its own. An append is committed when the ISR has it, and a replica
 that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that `append` refused
-never appears later. The outcome is unknown only if leadership is lost. Kafka also answers with an
-error after offsets.commit.timeout.ms, and the append may be committed after that.
+never appears later. The outcome is unknown only if leadership is lost, or if the replica manager
+gives the append up after MAX_TIMEOUT_MS, because no controller has answered for so long. The
+coordinator then loads the shard again, because the records may be committed later or never. Kafka
+also answers with an error after offsets.commit.timeout.ms, and the append may be committed after
+that.
 
 Each record is encoded and decoded again before it is appended. A record that the next coordinator
 could not read would make its shard unavailable.
@@ -45,7 +48,14 @@ COMMITTED = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 NOT_ENOUGH_REPLICAS_AFTER_APPEND means that the ISR is now smaller than min.insync.replicas.
 """
 
+NO_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+"""The results after which another broker leads, or soon will. The metadata drops the shard then."""
+
 Done = Callable[[ErrorCode], None]
+
+
+class AppendFailed(Exception):
+    """An append that the shard has applied was not committed, although this broker leads."""
 
 
 class Append(Protocol):
@@ -72,12 +82,13 @@ class ReplicatedJournal:
 
     Invariant: at most as many appends are committed as were appended, and they are committed in
     order. After `close`, appends fail with NOT_LEADER_OR_FOLLOWER. The journal also closes itself
-    if an accepted append is not committed."""
+    if an accepted append is not committed. If this broker still leads, the guard then gets
+    AppendFailed."""
 
     def __init__(
         self, clock: Clock, append: Append, topic_id: Uuid, partition: int, *, guard: Guard
     ) -> None:
-        """`guard` runs the callbacks of `when_committed`."""
+        """`guard` runs the callbacks of `when_committed`, and gets AppendFailed."""
         self._clock = clock
         self._guard = guard
         self._append = append
@@ -161,8 +172,14 @@ class ReplicatedJournal:
             return
         if error not in COMMITTED:
             self.close()
+            if error not in NO_LEADER:
+                self._guard.run(partial(_fail, error))
             return
         self._committed += 1
         while self._waiting and self._waiting[0][0] <= self._committed:
             _, done = self._waiting.popleft()
             self._guard.run(partial(done, ErrorCode.NONE))
+
+
+def _fail(error: ErrorCode) -> None:
+    raise AppendFailed(f"an append was not committed: {error.name}")

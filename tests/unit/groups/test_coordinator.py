@@ -82,6 +82,7 @@ class FakeReplicas:
         self.settled: list[Callable[[], None]] = []
         self.disk_errors: list[BaseException] = []
         self.is_dispensable = True
+        self.held: list[Callable[[ErrorCode], None]] | None = None
 
     def survives(self, error: BaseException) -> bool:
         self.disk_errors.append(error)
@@ -103,12 +104,18 @@ class FakeReplicas:
         *,
         internal: bool = False,
     ) -> None:
-        done(
-            [
-                ProducePartitionResult(each.topic, each.topic_id, each.partition, 0)
-                for each in appends
-            ]
-        )
+        def answer(error: ErrorCode) -> None:
+            done(
+                [
+                    ProducePartitionResult(each.topic, each.topic_id, each.partition, error)
+                    for each in appends
+                ]
+            )
+
+        if self.held is None:
+            answer(ErrorCode.NONE)
+        else:
+            self.held.append(answer)
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         self.settled.append(callback)
@@ -388,6 +395,41 @@ def test_work_that_raises_is_refused_and_its_shard_is_loaded_again() -> None:
     world.load()
     assert world.said[1:] == [3], "what is in the log counts, not what was half changed"
     assert world.coordinator.rebuilt_shards == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "rebuilt"),
+    [
+        (ErrorCode.REQUEST_TIMED_OUT, 1),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, 1),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0),
+    ],
+)
+def test_an_append_that_is_never_committed_rebuilds_the_shard(
+    error: ErrorCode, rebuilt: int
+) -> None:
+    """The replica manager gives every append up after ten minutes. The journal was then closed, and
+    its groups had no coordinator before the partition had another leader."""
+    world = World()
+    world.write(3)
+    world.create()
+    world.load()
+    held = world.replicas.held = []
+    record = GroupRecord(OffsetKey(group=GROUP, topic="t", partition=0), None)
+    contexts: list[ShardContext] = []
+    world.coordinator.find(GROUP, contexts.append, world.said.append)
+    for _ in range(2):
+        assert contexts[0].journal.append([record]) == ErrorCode.NONE
+    contexts[0].journal.when_committed(world.said.append)
+    for answer in held:
+        answer(error)
+    assert world.said == [ErrorCode.NOT_COORDINATOR]
+    assert world.coordinator.rebuilt_shards == rebuilt
+    if rebuilt:
+        world.replicas.held = None
+        world.load()
+        world.ask()
+        assert world.said[1:] == [3]
 
 
 def test_work_that_waited_for_the_loading_is_refused_the_same_way() -> None:
