@@ -53,6 +53,7 @@ PASSING = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
 # The server may have carried out the request. Retried only if a repetition is harmless.

@@ -570,6 +570,21 @@ def test_get_offsets() -> None:
     assert both.exit_code == 1
 
 
+def test_get_offsets_waits_for_a_new_leader_that_does_not_know_the_end_yet() -> None:
+    """KIP-207: the partition was left out, and the command succeeded."""
+    told = iter([ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.NONE])
+
+    def answer(request: Any) -> Message:
+        partition = list_offsets.ListOffsetsPartitionResponse(
+            partition_index=0, error_code=next(told), offset=7
+        )
+        topic = list_offsets.ListOffsetsTopicResponse(name="t", partitions=(partition,))
+        return list_offsets.ListOffsetsResponse(topics=(topic,))
+
+    result, _ = run({list_offsets.ListOffsetsRequest: answer}, "get-offsets", "--partitions", "0")
+    assert result.output == "t:0:7\n"
+
+
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
