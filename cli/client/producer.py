@@ -63,9 +63,10 @@ class Producer:
     def send(self, records: Sequence[KeyValue]) -> None:
         """Send the records, one batch per partition, and return when all batches are acknowledged.
 
-        The batches are sent one after another. All records of one call without a key go to the same
-        random partition. Raise Refused on an error that is not transient, and NotReachable if a
-        batch is not acknowledged in time. That batch and the ones before it may be written."""
+        The batches are sent one after another. One that the topic finds too large is split. All
+        records of one call without a key go to the same random partition. Raise Refused on an
+        error that is not transient, and NotReachable if a batch is not acknowledged in time.
+        That batch and the ones before it may be written."""
         numbers = self._partitions.numbers
         unkeyed = self._random.choice(numbers)
         by_partition: dict[int, list[KeyValue]] = {}
@@ -95,15 +96,23 @@ class Producer:
         request = ProduceRequest(
             acks=self._acks, timeout_ms=self._admin.timeout_ms, topic_data=(topic,)
         )
-        self._until_acknowledged(partition, request)
-        self._sequences[partition] = (sequence + len(records)) % 2**31
+        if self._acknowledged(partition, request, divisible=len(records) > 1):
+            self._sequences[partition] = (sequence + len(records)) % 2**31
+            return
+        middle = len(records) // 2
+        self._send_batch(partition, records[:middle])
+        self._send_batch(partition, records[middle:])
 
-    def _until_acknowledged(self, partition: int, request: ProduceRequest) -> None:
+    def _acknowledged(self, partition: int, request: ProduceRequest, *, divisible: bool) -> bool:
+        """Send the request until it is acknowledged, and return True. Return False if the batch is
+        too large and `divisible`; nothing of it is written then."""
         deadline = time.monotonic() + self._admin.timeout_ms / 1000
         while True:
             code, text = self._sent(self._partitions.leader(partition), request)
             if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                return
+                return True
+            if code == ErrorCode.MESSAGE_TOO_LARGE and divisible:
+                return False
             what = f"topic {self._partitions.topic}, partition {partition}"
             if not ErrorCode.of(code).retriable:
                 check(code, text, what)

@@ -18,7 +18,7 @@ from quorate.cli.client.options import admin_settings
 from quorate.cli.client.producer import Producer, murmur2, partition_of
 from quorate.cli.console_consumer import Formatter
 from quorate.cli.console_producer import chunks, parse_line
-from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.batch import build_batch, read_header, records_of
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, init_producer_id, list_offsets, metadata, produce
@@ -287,6 +287,20 @@ def test_a_producer_gives_up_on_an_error_that_stays(admin_of: AdminOf) -> None:
         producer = Producer(admin_of(topic.server), "t")
         with pytest.raises(Refused, match="topic t, partition 0: MESSAGE_TOO_LARGE"):
             producer.send([(None, b"1")])
+
+
+def test_a_producer_splits_a_batch_that_is_too_large(admin_of: AdminOf) -> None:
+    """As Kafka's producer does. Otherwise the lines of one read never fit into a topic with a small
+    max.message.bytes."""
+    topic = Topic()
+    topic.errors = [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE]
+    with fake_kafka(topic.answers()) as topic.server:
+        producer = Producer(admin_of(topic.server), "t")
+        producer.send([(None, b"%d" % number) for number in range(5)])
+    headers = [read_header(each) for each in topic.batches]
+    assert [(each.base_sequence, each.record_count) for each in headers] == [(0, 2), (2, 1), (3, 2)]
+    values = [r.value for each in topic.batches for r in records_of(each, 0, read_header(each))]
+    assert b"".join(bytes(each or b"") for each in values) == b"01234"
 
 
 def test_a_partition_without_a_leader_is_named() -> None:
