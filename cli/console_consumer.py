@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -97,6 +98,8 @@ def console_consumer(
     ) as admin:
         consumer = Consumer(admin, topic, () if partition is None else (partition,))
         consumer.seek(start)
+        if offset is None:
+            consumer.when_out_of_range = partial(reset, consumer, topic, start)
         admin.show_no_progress()
         progress = None
         if group is not None:
@@ -115,6 +118,17 @@ def console_consumer(
             if progress is not None:
                 progress.leave()
             echo(f"Processed a total of {count} messages", err=True)
+
+
+def reset(consumer: Consumer, topic: str, start: int, partition: int) -> int:
+    """Return the earliest or the latest offset (`start`) of a partition whose next records are
+    gone, as Kafka's tool does, and say so on standard error."""
+    position, found = consumer.positions[partition], consumer.offset_of(partition, start)
+    echo(
+        f"{topic}-{partition}: offset {position} is outside of the log. Reading on at {found}.",
+        err=True,
+    )
+    return found
 
 
 class Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.client.admin import Admin, check
@@ -52,6 +52,9 @@ class Consumer:
             if number not in self._partitions.numbers:
                 check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, f"partition {number}")
         self._positions: dict[int, int] = {}
+        self.when_out_of_range: Callable[[int], int] | None = None
+        """Returns the next position of a partition whose position is outside of the log, because
+        retention or an unclean election has removed its records. None refuses to go on."""
 
     def seek(self, offset: int) -> None:
         """Set the position of every partition to EARLIEST, LATEST or an offset.
@@ -113,7 +116,8 @@ class Consumer:
         Each Fetch waits for at least one byte. The waits of all leaders add up to MAX_WAIT_MS at
         most. On a transient error the leaders are looked up again and the partition is left for the
         next poll. A lost connection costs MAX_WAIT_MS more, as does a topic without any leader.
-        Raise Refused on any other error, also if the position is outside of the log."""
+        Raise Refused on any other error, also if the position is outside of the log, unless there
+        is `when_out_of_range`."""
         groups = self._partitions.by_leader(self.numbers)
         if not groups:
             self._admin.wait(MAX_WAIT_MS / 1000)
@@ -148,6 +152,10 @@ class Consumer:
     def _taken(self, partition: fetch.PartitionData) -> Iterator[Consumed]:
         number = partition.partition_index
         if partition.error_code:
+            out_of_range = partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            if out_of_range and self.when_out_of_range is not None:
+                self._positions[number] = self.when_out_of_range(number)
+                return
             if not ErrorCode.of(partition.error_code).retriable:
                 check(partition.error_code, None, f"partition {number}")
             self._partitions.refresh()

@@ -201,6 +201,7 @@ class Topic:
         self.batches: list[bytes] = []
         self.errors: list[ErrorCode] = []
         self.leader = 4
+        self.start = 0
         self.server: FakeKafka | None = None
 
     def answers(self) -> dict[Any, Answer]:
@@ -242,14 +243,23 @@ class Topic:
         )
 
     def listed(self, request: Any) -> list_offsets.ListOffsetsResponse:
-        """Answer ListOffsets with offset 0."""
-        found = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=0)
+        """Answer ListOffsets with the first offset."""
+        found = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=self.start)
         topic = list_offsets.ListOffsetsTopicResponse(name="t", partitions=(found,))
         return list_offsets.ListOffsetsResponse(topics=(topic,))
 
     def fetched(self, request: Any) -> fetch.FetchResponse:
         """Answer Fetch with all batches and a part of one more."""
         offset = request.topics[0].partitions[0].fetch_offset
+        if offset < self.start:
+            data = fetch.PartitionData(
+                partition_index=0,
+                error_code=ErrorCode.OFFSET_OUT_OF_RANGE,
+                high_watermark=-1,
+                records=b"",
+            )
+            answered = fetch.FetchableTopicResponse(topic="t", partitions=(data,))
+            return fetch.FetchResponse(responses=(answered,))
         content = b"".join(self.batches)
         # A broker returns whole batches, with earlier records, and may cut off the last one.
         data = fetch.PartitionData(
