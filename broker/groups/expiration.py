@@ -26,8 +26,10 @@ from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
-TOMBSTONE_ENTRIES = 12
-"""The weight of a tombstone, in entries of a step (`Pace`). A check of an offset weighs 1."""
+TOMBSTONE_ENTRIES, CHARS_PER_ENTRY = 12, 16
+"""The weight of a tombstone, in entries of a step (`Pace`), and the number of characters of its
+group id that weigh one more. A check of an offset weighs 1. A batch with the tombstones of one step
+is therefore far below any sensible max.message.bytes."""
 
 DeletedTopics = dict[str, set[tuple[str, int]]]
 """Maps the name of each deleted topic to the offsets (group and partition) that were committed
@@ -104,6 +106,7 @@ class Expiration:
         groups = list(self._groups)
         while groups:  # `pop` frees the copy in steps, too
             group_id = groups.pop()
+            tombstone_entries = TOMBSTONE_ENTRIES + len(group_id) // CHARS_PER_ENTRY
             removed = 0
             places = list(self._offsets.of(group_id))
             while places:
@@ -112,7 +115,7 @@ class Expiration:
                 entries = 1
                 if value is not None and doomed(group_id, place, value):
                     batch.append(offset_tombstone(group_id, *place))
-                    removed, entries = removed + 1, TOMBSTONE_ENTRIES
+                    removed, entries = removed + 1, tombstone_entries
                 if pace.is_time(entries):
                     if self._append(batch):
                         return
@@ -121,7 +124,7 @@ class Expiration:
             entries = 1
             if is_unused(group_id, removed):
                 batch.append(group_tombstone(group_id))
-                entries = TOMBSTONE_ENTRIES
+                entries = tombstone_entries
             if pace.is_time(entries):
                 if self._append(batch):
                     return

@@ -109,6 +109,24 @@ def test_a_removal_that_cannot_append_stops() -> None:
     assert len(world.shard.offsets.of(GROUP)) == COUNT
 
 
+@pytest.mark.parametrize("begin", [expire, delete_topic])
+def test_long_group_ids_fit_into_the_batches_of_a_removal(
+    begin: Callable[[World], IncrementalWork[None]],
+) -> None:
+    """A batch above max.message.bytes was refused. It ended each removal, so that no offset of the
+    shard expired any more: one group with a long id could fill the memory of its coordinator."""
+    world = World(GroupSettings(offsets_retention_ms=RETENTION_MS))
+    for number in range(100):
+        key = OffsetKey(group=f"{number}" + 10_000 * "\u20ac", topic=TOPIC, partition=number)
+        value = OffsetValue(offset=1, metadata="", commit_timestamp=world.clock.wall_ms())
+        world.shard.replay(GroupRecord(key, value))
+    written = 0
+    for _ in begin(world):
+        assert sum(len(key) for key, _ in world.journal.records[written:]) < 200_000
+        written = len(world.journal.records)
+    assert not world.shard.offsets.count
+
+
 def test_a_shard_is_loaded_and_closed_in_steps() -> None:
     world = full(one_group=False)
     assert sum(1 for _ in world.shard.loaded()) >= COUNT // STEP_ENTRIES
