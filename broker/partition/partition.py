@@ -43,8 +43,8 @@ TO_HIGH_WATERMARK = -1
 
 class Appended(NamedTuple):
     """The result of an append. `end_offset` is the high watermark that acks=all waits for.
-    `append_time_ms` is NO_TIMESTAMP if the topic does not use LogAppendTime, and for a repeated
-    batch, which was not appended again."""
+    `append_time_ms` is NO_TIMESTAMP if the topic does not use LogAppendTime. A repeated batch,
+    which is not appended again, has the offsets and the time of its first append."""
 
     base_offset: int
     end_offset: int
@@ -179,7 +179,7 @@ class Partition(LocalReplica):
         `required_acks` matters only if it is ACKS_ALL: the batch is then refused while the ISR is
         too small. `internal` marks a batch of this broker's own coordinators. `keys` is the result
         of an earlier check of the keys of this batch, if there was one. A repeated batch of an
-        idempotent producer is not appended again; the result has the offsets of its first append.
+        idempotent producer is not appended again; the result is that of its first append.
 
         Raise KafkaError (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or an error of
         `validation.py` or `producer_state.py`), ProducersNotLoaded if the producer states must be
@@ -203,7 +203,8 @@ class Partition(LocalReplica):
         if header.producer_id >= 0:
             sent = self.producers.required().check(header)
             if sent is not None:
-                return Appended(sent.first_offset, sent.last_offset + 1, NO_TIMESTAMP)
+                time_ms = sent.timestamp_ms if settings.log_append_time else NO_TIMESTAMP
+                return Appended(sent.first_offset, sent.last_offset + 1, time_ms)
         append_time_ms = NO_TIMESTAMP
         if self._settings.log_append_time:
             append_time_ms = wall_ms

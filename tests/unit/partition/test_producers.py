@@ -62,6 +62,16 @@ def test_duplicate_waits_for_its_own_offsets(leader: Partition) -> None:
     assert (again.base_offset, again.end_offset) == (0, 3)
 
 
+def test_a_duplicate_has_the_time_of_its_first_append() -> None:
+    leader = partition(1, log_append_time=True)
+    leader.make_leader(value(1, 0, (1,)), now_ms=0)
+    times = []
+    for wall_ms in (77, 99):
+        data = batch(1, producer_id=7, producer_epoch=0, base_sequence=0)
+        times.append(leader.append_as_leader(data, -1, now_ms=0, wall_ms=wall_ms).append_time_ms)
+    assert times == [77, 77]
+
+
 def test_sequences_wrap_around(leader: Partition) -> None:
     send(leader, LAST - 1, count=4)  # unknown producers may begin anywhere (KIP-360)
     header = read_header(leader.log.read(0, 1 << 20))
