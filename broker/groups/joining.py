@@ -88,7 +88,8 @@ class Joining:
         The request gets one of these errors if the client is not admitted:
 
         - GROUP_MAX_SIZE_REACHED: the group has `group.max.size` members, or its members hold
-          MAX_GROUP_BYTES. If the client sent a member id, the group removes that member.
+          MAX_GROUP_BYTES. If the client sent a member id, the group removes that member, and no
+          longer waits for it.
         - INCONSISTENT_GROUP_PROTOCOL: the protocol type differs from the group's, or no protocol of
           the client is common to all members. An empty group demands a type and a protocol.
         - UNKNOWN_MEMBER_ID: the group has no member with this member id, or none with this instance
@@ -102,6 +103,7 @@ class Joining:
         if not self._has_room(group, request.member_id):
             group.remove(request.member_id)
             join.reply.send(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            self._rebalance.maybe_complete_join(group)
         elif not self._has_memory(group, join):
             self._refuse_memory(group, join)
         elif not group.supports(request.protocol_type, names):

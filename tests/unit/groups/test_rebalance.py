@@ -210,6 +210,19 @@ def test_a_full_group_refuses() -> None:
     assert world.join().answer.error_code == E.GROUP_MAX_SIZE_REACHED
 
 
+def test_a_refused_member_does_not_hold_up_the_join_phase() -> None:
+    """The others once waited for the rebalance timeout, which is five minutes for Java's consumers,
+    because the client had its member id before the group was full."""
+    world = World(GroupSettings(max_size=2))
+    leader, follower = world.stable(2)
+    joins = [world.join(leader)]
+    late = world.join().answer.member_id
+    joins.append(world.join(follower))
+    assert joins[0].answers == joins[1].answers == []
+    assert world.join(late).answer.error_code == E.GROUP_MAX_SIZE_REACHED
+    assert [each.answer.generation_id for each in joins] == [2, 2]
+
+
 def test_sync_is_checked_in_kafkas_order() -> None:
     world = World()
     assert world.sync("x", 1).answer.error_code == E.UNKNOWN_MEMBER_ID
