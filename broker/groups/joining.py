@@ -152,6 +152,7 @@ class Joining:
             self._rebalance.after_removal(group)
         else:
             group.remove(member_id)
+            self._rebalance.maybe_complete_join(group)
 
     # --- without a member id
 

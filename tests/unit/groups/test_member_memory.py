@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.groups import joining, rebalance
 from quorate.broker.groups.guarded import Guard
-from quorate.broker.groups.member_memory import MEMBER_BYTES, MemberMemory
+from quorate.broker.groups.member_memory import MAX_GROUP_BYTES, MEMBER_BYTES, MemberMemory
 from quorate.broker.groups.relief import MAX_EVICTED, REST_MS, Relief
 from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.broker.groups.shard_context import ShardContext
@@ -198,3 +198,14 @@ def test_relief_goes_on_in_steps_and_ends_if_no_group_is_left() -> None:
     world.clock.advance(REST_MS)
     assert memory.evicted == 3 * MAX_EVICTED
     assert world.clock.waiting < waiting, "no step follows one that freed nothing"
+
+
+def test_a_client_that_is_refused_does_not_hold_up_the_join_phase() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    joins = [world.join(leader)]
+    late = world.join().answer.member_id
+    joins.append(world.join(follower))
+    refused = world.join(late, metadata=bytes(MAX_GROUP_BYTES))
+    assert refused.answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert [each.answer.generation_id for each in joins] == [2, 2]
