@@ -46,6 +46,10 @@ A pending id was returned to a client with MEMBER_ID_REQUIRED, and the client ha
 yet.
 """
 
+MIN_REPEATED_WAIT_MS = 1000
+"""The least time after which a join phase that no member has joined looks at its members again.
+Their rebalance timeout may be 0."""
+
 logger = logging.getLogger("quorate.broker.groups")
 
 
@@ -178,10 +182,10 @@ class Rebalance:
         if preparing and group.previous is not State.EMPTY and group.all_joined:
             self.complete_join(group)
 
-    def _await_joins(self, group: Group) -> None:
+    def _await_joins(self, group: Group, at_least_ms: int = 0) -> None:
         cancel(group.join_timer)
         group.join_timer = self._clock.call_later(
-            group.rebalance_timeout_ms, partial(self.complete_join, group)
+            max(group.rebalance_timeout_ms, at_least_ms), partial(self.complete_join, group)
         )
 
     def _wait_for_more(self, group: Group, delay_ms: int, left_ms: int) -> None:
@@ -216,7 +220,7 @@ class Rebalance:
                 group.remove(member.id)
         if not group.elect_joined_leader() and group.members:
             # Only static members that did not rejoin; their sessions decide.
-            self._await_joins(group)
+            self._await_joins(group, at_least_ms=MIN_REPEATED_WAIT_MS)
             return
         group.next_generation(self._clock.wall_ms())
         if group.state is State.EMPTY:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from quorate.broker.groups import rebalance, shard
+from quorate.broker.groups.group import Group
+from quorate.broker.groups.state import State
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.groups.harness import GROUP, World
+from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
+from tests.unit.groups.harness import GROUP, SESSION_MS, World
 
 
 def test_ids_that_no_client_joins_with_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +30,30 @@ def test_groups_that_are_in_no_log_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     for number in range(10):
         world.join(group=f"invented {number}")
     assert set(world.shard.groups) == {GROUP, *(f"invented {number}" for number in (7, 8, 9))}
+
+
+def test_static_members_without_a_rebalance_timeout_do_not_occupy_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A join phase that waits only for them looks at them again after the rebalance timeout, which
+    a client may set to 0: the broker did nothing else until their sessions had ended."""
+    world = World()
+    joins = [world.join(instance=each) for each in "ij"]
+    world.clock.advance(0)
+    kept, removed = (each.answer.member_id for each in joins)
+    world.sync(kept, 1, {})
+    world.group.members[kept].rebalance_timeout_ms = 0
+    looked: list[None] = []
+    complete = rebalance.Rebalance.complete_join
+
+    def counted(self: rebalance.Rebalance, group: Group) -> None:
+        looked.append(None)
+        complete(self, group)
+
+    monkeypatch.setattr(rebalance.Rebalance, "complete_join", counted)
+    world.leave(MemberIdentity(member_id=removed))
+    for _ in range(1000):
+        world.clock.advance(1)
+    assert len(looked) <= 3
+    world.clock.advance(SESSION_MS)
+    assert world.state() is State.EMPTY
