@@ -10,7 +10,7 @@ creation. A name that no topic may have gets INVALID_TOPIC_EXCEPTION.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 from quorate.broker.kafka.cluster.suspects import Suspects
@@ -40,6 +40,9 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 
 TOPIC_IDS_SINCE = 12
 """The first version in which a request may name topics by id (KIP-516)."""
+LISTENER_ERROR_SINCE = 6
+"""The first version with LISTENER_NOT_FOUND. Before, a leader without the listener counts as not
+available."""
 TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
 """Weights of a topic and of a partition, in entries of a step (`Pace`)."""
 
@@ -124,7 +127,7 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
     ) -> IncrementalWork[None]:
-        steps = self.describe(self.image(), wanted, errors, request)
+        steps = self.describe(self.image(), wanted, errors, request, context.version)
         response = yield from built(context, steps, STEP_ENTRIES // PARTITION_ENTRIES)
         yield from context.respond_steps(response)
 
@@ -134,6 +137,7 @@ class MetadataHandler:
         wanted: Iterable[MetadataRequestTopic],
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
+        version: int,
     ) -> IncrementalWork[MetadataResponse]:
         """Return the response, in steps. `errors` holds the error of each missing topic that the
         broker tried to create, by name.
@@ -148,7 +152,7 @@ class MetadataHandler:
         known = [each for each in known if each.endpoint(self.listener)]
         alive = [each for each in known if not each.fenced]
         for each in wanted:
-            topic = yield from self._topic(image, each, errors, operations, pace)
+            topic = yield from self._topic(image, each, errors, operations, pace, version)
             topics.append(topic)
             if pace.is_time(TOPIC_ENTRIES):
                 yield
@@ -176,6 +180,7 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         operations: int,
         pace: Pace,
+        version: int,
     ) -> IncrementalWork[MetadataResponseTopic]:
         by_id = wanted.topic_id != ZERO_UUID
         topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
@@ -192,9 +197,10 @@ class MetadataHandler:
             )
         partitions = []
         for index in topic.partition_ids():
-            partitions.append(
-                describe_partition(image, index, topic.partitions[index], self.listener)
-            )
+            found = describe_partition(image, index, topic.partitions[index], self.listener)
+            if version < LISTENER_ERROR_SINCE and found.error_code == ErrorCode.LISTENER_NOT_FOUND:
+                found = replace(found, error_code=ErrorCode.LEADER_NOT_AVAILABLE)
+            partitions.append(found)
             if pace.is_time(PARTITION_ENTRIES):
                 yield
         return MetadataResponseTopic(
