@@ -238,7 +238,7 @@ class Joining:
             # compute a new assignment that the other members never get. The response names the
             # previous leader, so the client only asks for its own assignment.
             response = joined_as_follower(group, member, leader or NO_MEMBER)
-        self._rebalance.answer(join.reply, response)
+        self._rebalance.answer(group, member, join.reply, response)
 
     # --- with a member id
 

@@ -50,7 +50,7 @@ class Membership:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.pop(member.id, None)
         if group.state is State.STABLE:
-            self._rebalance.answer(reply, synced(group, member))
+            self._rebalance.answer(group, member, reply, synced(group, member))
             return
         if member.sync is not None:  # The member sent a second SyncGroup; the first one fails.
             member.sync.fail(ErrorCode.REBALANCE_IN_PROGRESS)

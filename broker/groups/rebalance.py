@@ -63,14 +63,24 @@ class Rebalance:
         self._clock = clock
         self._journal = journal
 
-    def answer(self, reply: Reply, response: Message) -> None:
-        """Send the response when everything appended so far is committed.
+    def answer(self, group: Group, member: Member, reply: Reply, response: Message) -> None:
+        """Send the response to a member when everything appended so far is committed, and restart
+        its session then.
 
-        If leadership is lost first, send NOT_COORDINATOR instead.
+        The session does not run before, because the member cannot heartbeat while it waits. If
+        leadership is lost first, send NOT_COORDINATOR instead.
         """
-        self._journal.when_committed(
-            lambda error: reply.fail(error) if error else reply.send(response)
-        )
+
+        def committed(error: ErrorCode) -> None:
+            if error:
+                reply.fail(error)
+                return
+            reply.send(response)
+            if group.members.get(member.id) is member:
+                self.start_session(group, member)
+
+        cancel(member.session)
+        self._journal.when_committed(committed)
 
     # --- sessions
 
@@ -273,8 +283,7 @@ class Rebalance:
             group.set_assignment(member, chosen[member.id])
             if member.sync is not None:
                 reply, member.sync = member.sync, None
-                self.answer(reply, synced(group, member))
-                self.start_session(group, member)
+                self.answer(group, member, reply, synced(group, member))
 
     def fail_syncs(self, group: Group, error: ErrorCode) -> None:
         """Clear all assignments, and answer every waiting SyncGroup with the error."""
