@@ -15,9 +15,8 @@ from quorate.cli.nodes.server import load_config, override_option
 from quorate.cli.parsing.described_argument import DescribedArgument
 from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
-from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.ids import ReplicaKey, random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from quorate.quorum.node.opening.meta_properties import MetaProperties
@@ -149,6 +148,11 @@ def format_storage(
     release_version: str | None,
 ) -> None:
     """Format the data directories of a node for a cluster."""
+    from quorate.cli.storage.initial_controllers import (
+        check_cluster_id,
+        own_directory_id,
+        parse_initial_controllers,
+    )
     from quorate.cli.storage.scram_users import scram_records
     from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.node.opening.data_directory import LOCK_FILE
@@ -160,15 +164,15 @@ def format_storage(
         format_others,
     )
 
+    check_cluster_id(cluster_id)
     config = load_config(file, overrides)
     check_ways(config, standalone, no_initial_controllers, initial_controllers)
     if release_version not in (None, "4.1", METADATA_LEVEL_NAME):
         raise Refused(f"--release-version: value {release_version!r} must be {METADATA_LEVEL_NAME}")
     directory_id = random_uuid(random.SystemRandom())
-    parsed = parse_initial_controllers(initial_controllers)
-    voters = [InitialVoter(key=key, host=host, port=port) for key, host, port in parsed]
-    if parsed:
-        directory_id = own_directory_id(config, parsed)
+    voters = parse_initial_controllers(initial_controllers)
+    if voters:
+        directory_id = own_directory_id(config, voters)
     elif standalone:
         advertised = config.listeners.advertisement(config.listeners.controller[0].name)
         assert advertised is not None
@@ -317,35 +321,6 @@ def check_ways(config: NodeConfig, standalone: bool, no_initial: bool, initial: 
         )
     if standalone and not config.is_controller:
         raise Refused("You can only use --standalone on a controller.")
-
-
-def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, int]]:
-    """Return the (key, host, port) of each voter. Raise UsageError if one is malformed."""
-    parsed = []
-    for item in text.split(",") if text else ():
-        number, _, rest = item.strip().partition("@")
-        server, _, directory = rest.rpartition(":")
-        match = SERVER.match(server)
-        if not number.isdecimal() or match is None:
-            raise click.UsageError(
-                f"--initial-controllers: value {item!r} must be id@host:port:directory-id"
-            )
-        try:
-            key = ReplicaKey(int(number), uuid_from_text(directory))
-        except ValueError as error:
-            raise click.UsageError(f"--initial-controllers: {error}") from None
-        parsed.append((key, match[1].strip("[]"), int(match[2])))
-    return parsed
-
-
-def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int]]) -> Uuid:
-    """Return the directory id that the list of voters gives this controller.
-
-    Raise Refused if the list does not contain the controller."""
-    for key, _, _ in voters:
-        if key.id == config.node_id:
-            return key.directory_id
-    raise Refused(f"--initial-controllers: must name this controller, node.id {config.node_id}")
 
 
 def unformatted(

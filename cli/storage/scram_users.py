@@ -38,6 +38,8 @@ def scram_records(texts: Sequence[str]) -> list[UserScramCredentialRecord]:
 
 def scram_record(text: str) -> UserScramCredentialRecord:
     """Return the record of one credential. Raise Refused if the text is not valid."""
+    if not is_utf8(text):
+        raise Refused("--add-scram: the value must be UTF-8 text")
     match = GIVEN.fullmatch(text)
     mechanism = BY_NAME.get(match[1]) if match else None
     if match is None or mechanism is None:
@@ -60,6 +62,12 @@ def scram_record(text: str) -> UserScramCredentialRecord:
         server_key=keys.server_key,
         iterations=iterations,
     )
+
+
+def is_utf8(text: str) -> bool:
+    """Return False if an argument had bytes that are not UTF-8. Python keeps them as surrogates,
+    which no record can hold."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def fields_of(text: str) -> dict[str, str]:
