@@ -68,6 +68,8 @@ def leader_election(
             "One and only one of the following options is required: topic, "
             "all-topic-partitions, path-to-json-file"
         )
+    if command_config and admin_config:
+        raise click.UsageError("only one of --command-config and --admin.config can be given")
     if (topic is None) != (partition is None):
         raise click.UsageError("--topic and --partition must be given together")
     wanted = None

@@ -115,11 +115,16 @@ def admin_settings(
         raise click.UsageError(
             "only one of --bootstrap-server and --bootstrap-controller can be given"
         )
-    text = bootstrap_server or bootstrap_controller or client.get("bootstrap.servers")
+    given = {
+        "--bootstrap-server": bootstrap_server,
+        "--bootstrap-controller": bootstrap_controller,
+        "bootstrap.servers": client.get("bootstrap.servers"),
+    }
+    named, text = next(((name, each) for name, each in given.items() if each), ("", ""))
     if not text:
         raise click.UsageError('Missing required argument "[bootstrap-server]"')
     try:
-        servers = parse_servers("--bootstrap-server", [each.strip() for each in text.split(",")])
+        servers = parse_servers(named, [each.strip() for each in text.split(",")])
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     if timeout_s is None:

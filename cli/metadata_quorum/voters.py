@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from quorate.cli.client.admin import check
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
 from quorate.cli.parsing.strict_command import StrictCommand
@@ -117,10 +117,15 @@ def remove_controller(
 
 def directory_id_in(log_dir: str) -> Uuid:
     """Return the directory id in meta.properties. Raise Refused if it cannot be read."""
+    disk = OsDisk()
     try:
-        meta = read_meta(OsDisk(), log_dir)
+        meta = read_meta(disk, log_dir)
     except StorageError as error:
         raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(said_once(error, log_dir)) from None
+    finally:
+        disk.close()
     if meta is None:
         raise Refused(f"Unable to read meta.properties from {log_dir}")
     return meta.directory_id

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -102,10 +103,17 @@ def status(
     it prints each change as a block of lines, or as one line with --format json."""
     if changes and (topic is not None or broker is not None or only):
         raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
+    if bootstrap_server is not None and root is not None:
+        raise click.UsageError("only one of --bootstrap-server and --dir can be given")
+    source = click.get_current_context().get_parameter_source("interval_s")
+    if not watch and source is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--interval needs --watch")
     known = named_controllers(bootstrap_controller)
     if bootstrap_server is None and (root is not None or command_config is None):
         entry = local_cluster(root)
-        bootstrap_server, known = entry["bootstrap"], nodes_of(entry)
+        listed = nodes_of(entry)
+        bootstrap_server = entry["bootstrap"]
+        known = replace(listed, controllers=known.controllers or listed.controllers)
     with connected(
         bootstrap_server=bootstrap_server,
         command_config=command_config,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -370,3 +371,51 @@ def test_the_error_of_one_broker_names_its_address_once() -> None:
     assert result.output == (
         f"127.0.0.1:{port} (id: 4 rack: null isFenced: false) -> ERROR: connection refused\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["cluster", "cluster-id", "--bootstrap-controller", "h"],
+            "--bootstrap-controller: value 'h' must be host:port",
+        ),
+        (
+            ["cluster", "cluster-id", "--command-config", "bad.properties"],
+            "bootstrap.servers: value 'h' must be host:port",
+        ),
+        (
+            ["status", "-b", "h:1", "--dir", "d"],
+            "only one of --bootstrap-server and --dir can be given",
+        ),
+        (["status", "-b", "h:1", "--interval", "5"], "--interval needs --watch"),
+        (
+            [
+                *("leader-election", "--election-type", "preferred", "--all-topic-partitions"),
+                *("--command-config", "bad.properties", "--admin.config", "bad.properties"),
+            ],
+            "only one of --command-config and --admin.config can be given",
+        ),
+    ],
+)
+def test_wrong_usage_names_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.properties").write_text("bootstrap.servers=h\n")
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_the_directory_of_a_new_voter_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text(
+        f"process.roles=controller\nnode.id=9\nlog.dirs={file}\n"
+        "controller.quorum.bootstrap.servers=h:1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=CONTROLLER://h:1\n"
+    )
+    command = ["metadata-quorum", "--command-config", str(file), "add-controller", "--dry-run"]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 1
+    assert result.output == f"Error: {file}/meta.properties: Not a directory\n"

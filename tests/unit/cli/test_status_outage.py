@@ -264,3 +264,6 @@ def test_the_command_reads_cluster_json_and_fails_soon(
     done = run(main, ["status", "--dir", str(tmp_path)])
     assert done.exit_code == 3
     assert "No controller answers either" in done.output
+    option = ["--bootstrap-controller", nodes.answering(1, LOST).address]
+    done = run(main, ["status", "--dir", str(tmp_path), *option])
+    assert f"Quorum: LOST: {LOST}\n" in done.output, "the option precedes the file"
