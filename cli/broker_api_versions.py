@@ -64,7 +64,8 @@ def print_result(admin: Admin, broker: MetadataResponseBroker, output: str) -> N
         answer = admin.ask_node(broker.node_id, request, ApiVersionsResponse)
     except ConnectionLost as error:
         reason = str(error).removeprefix(f"{broker.host}:{broker.port}: ")
-        echo(f"{name} -> ERROR: {reason}")
+        text = f"{name} -> ERROR: {reason}"
+        echo(json.dumps({"broker": broker.node_id, "error": reason}) if output == "json" else text)
         return
     if output == "json":
         offers = {each.api_key: [each.min_version, each.max_version] for each in answer.api_keys}

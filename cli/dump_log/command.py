@@ -5,6 +5,7 @@ With `--format json` it prints one object per record."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,6 +13,14 @@ import click
 from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
 from quorate.cli.dump_log import lines as dump_lines
+from quorate.cli.dump_log.indexes import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    index_mismatches,
+    offset_index,
+    time_index,
+    time_mismatches,
+)
 from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.log.files.errors import LogError
@@ -47,7 +56,7 @@ from quorate.quorum.log.files.errors import LogError
 @click.option("--index-sanity-check", is_flag=True, help="Check only the size of indexes.")
 @click.option(
     "--max-bytes",
-    type=int,
+    type=click.IntRange(min=0),
     default=dump_lines.MAX_INT - 1,
     help="Stop after this number of bytes of each log.",
 )
@@ -86,13 +95,11 @@ def dump_log(
             if path.suffix in (".log", ".checkpoint"):
                 dump_records(path, options, output)
             elif path.suffix in (".index", ".timeindex"):
-                faults += dump_index(path, verify_index_only, index_sanity_check)
+                faults += dump_index(path, verify_index_only, index_sanity_check, output)
             else:
                 echo(f"Ignoring unknown file {path}", err=True)
                 continue
             printed += 1
-        except OSError as error:
-            raise Refused(said_once(error, path)) from None
         except LogError as error:
             raise Refused(str(error)) from None
         except dump_lines.NoOffset:
@@ -106,50 +113,67 @@ def dump_log(
         raise SystemExit(1)
 
 
+def content_of(path: Path) -> bytes:
+    """Return the content of a file. Raise Refused if it cannot be read. Errors of standard output
+    must not name the file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Refused(said_once(error, path)) from None
+
+
 def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> None:
     """Print the content of a segment or snapshot."""
-    content = memoryview(path.read_bytes())
+    content = memoryview(content_of(path))
     if output == "json":
         for row in dump_lines.log_rows(content, options):
-            echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+            echo_json(row)
         return
     echo(f"Dumping {path}")
     for line in dump_lines.log_lines(path.name, content, options):
         echo(line)
 
 
-def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
+def echo_json(row: Mapping[str, object]) -> None:
+    """Print an object on a line of its own."""
+    echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+
+
+def dump_index(path: Path, verify_only: bool, sanity_only: bool, output: str) -> int:
     """Print an index, and return the number of entries that contradict the log.
 
     `verify_only` compares and does not print. `sanity_only` checks only that the size is a multiple
-    of an entry's, and raises Refused if not. Only an offset index is compared with its log, which
-    must be in the same directory: otherwise raise OSError."""
-    echo(f"Dumping {path}")
-    content = path.read_bytes()
+    of an entry's, and raises Refused if not. The log must be in the same directory. With `output`
+    "json", standard output has an object for each entry and nothing else."""
+    is_text = output == "text"
+    if is_text:
+        echo(f"Dumping {path}")
+    content = content_of(path)
     base_offset = dump_lines.base_offset_of(path.name)
     timed = path.suffix == ".timeindex"
-    entry_bytes = dump_lines.TIME_ENTRY.size if timed else dump_lines.OFFSET_ENTRY.size
+    entry_bytes = TIME_ENTRY.size if timed else OFFSET_ENTRY.size
     if not content and not timed:
-        echo(f"{path} is empty.")
+        if is_text:
+            echo(f"{path} is empty.")
         return 0
     if sanity_only:
         if len(content) % entry_bytes:
             raise Refused(f"{path}: {len(content)} bytes must be a multiple of {entry_bytes}")
-        echo(f"{path} passed sanity check.")
+        if is_text:
+            echo(f"{path} passed sanity check.")
         return 0
-    if timed:
-        for timestamp, offset in dump_lines.time_index(content, base_offset):
-            if not verify_only:
-                echo(f"timestamp: {timestamp} offset: {offset}")
-        return 0
-    entries = list(dump_lines.offset_index(content, base_offset))
-    if not verify_only:
-        for offset, position in entries:
-            echo(f"offset: {offset} position: {position}")
-    log = memoryview(path.with_suffix(".log").read_bytes())
-    faults = list(dump_lines.index_mismatches(entries, log))
+    names = ("timestamp", "offset") if timed else ("offset", "position")
+    entries = list((time_index if timed else offset_index)(content, base_offset))
+    for entry in () if verify_only else entries:
+        row = dict(zip(names, entry, strict=True))
+        if is_text:
+            echo(" ".join(f"{name}: {value}" for name, value in row.items()))
+        else:
+            echo_json(row)
+    log = memoryview(content_of(path.with_suffix(".log")))
+    faults = list((time_mismatches if timed else index_mismatches)(entries, log))
     if faults:
         echo(f"Mismatches in :{path.absolute()}", err=True)
-    for offset, last_offset in faults:
-        echo(f"  Index offset: {offset}, log offset: {last_offset}", err=True)
+    for fault in faults:
+        echo(f"  {fault}", err=True)
     return len(faults)

@@ -12,12 +12,10 @@ from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batches.batch import (
     BatchHeader,
     checksum_is_valid,
-    read_header,
     records_of,
 )
 from quorate.quorum.log.batches.compression import Codec
 from quorate.quorum.log.batches.record import Record
-from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
@@ -30,8 +28,6 @@ DELETE_HORIZON = 0x40
 """The attribute bit of a batch whose base timestamp is a delete horizon (KAFKA-8522)."""
 MAX_INT = 2**31
 CONTROL_KEY = struct.Struct(">hh")
-OFFSET_ENTRY = struct.Struct(">ii")
-TIME_ENTRY = struct.Struct(">qi")
 SNAPSHOT_NAME = re.compile(r"^(\d{20})-(\d{10})\.checkpoint")
 MARKERS = {0: "ABORT", 1: "COMMIT"}
 
@@ -275,40 +271,3 @@ def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, ob
                 row["key"] = None if record.key is None else text(record.key)
                 row["value"] = None if record.value is None else text(record.value)
             yield row
-
-
-def offset_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
-    """Yield (offset, position in bytes) of each entry. The preallocated zeros end the index."""
-    for number, (delta, position) in enumerate(OFFSET_ENTRY.iter_unpack(whole(content, 8))):
-        if number and delta == 0:
-            return
-        yield base_offset + delta, position
-
-
-def time_index(content: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
-    """Yield (timestamp in ms, offset) of each entry. The preallocated zeros end the index."""
-    for number, (timestamp, delta) in enumerate(TIME_ENTRY.iter_unpack(whole(content, 12))):
-        if number and delta == 0:
-            return
-        yield timestamp, base_offset + delta
-
-
-def whole(content: bytes, entry_bytes: int) -> bytes:
-    """Return the bytes without an incomplete last entry."""
-    return content[: len(content) // entry_bytes * entry_bytes]
-
-
-def index_mismatches(
-    entries: list[tuple[int, int]], log: memoryview
-) -> Iterator[tuple[int, int | None]]:
-    """Yield (offset in the index, last offset of the batch there) of each entry that is wrong.
-
-    The second value is None if there is no batch at the entry's position."""
-    for offset, position in entries:
-        try:
-            header = read_header(log, position)
-        except CorruptBatch:
-            yield offset, None
-            continue
-        if header.last_offset != offset:
-            yield offset, header.last_offset

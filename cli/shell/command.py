@@ -70,7 +70,7 @@ def metadata_shell(
     try:
         lines = as_json(shell, command) if output == "json" else run_once(shell, command)
     except ShellError as mistake:
-        echo(str(mistake))
+        echo(str(mistake), err=output == "json")
         raise SystemExit(2) from None
     for line in lines:
         echo(line)
@@ -100,16 +100,20 @@ VALUES: dict[str, Callable[[Found], object]] = {
 
 
 def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
-    """Return the results of a command as JSON by path. Raise ShellError for the command's errors.
+    """Return the results of a command as JSON by path, without the paths that are missing, which
+    get their lines on standard error. Raise ShellError for the command's errors.
 
-    If a path is missing, if the command has no values, or if its help is requested, return its
-    lines."""
+    If the command's help is requested, or if there is no command, return its lines."""
     lines = run_once(shell, command)
-    paths = command[1:]
-    options = paths[: paths.index("--")] if "--" in paths else paths
-    if shell.missed or command[0] not in VALUES or {"-h", "--help"} & {*options}:
+    words = [each for each in command if each]
+    options = words[: words.index("--")] if "--" in words else words
+    if not words or {"-h", "--help"} & {*options}:
         return lines
-    value = VALUES[command[0]]
-    targets = [each for each in command[1:] if each != "--"] or ["."]
+    value = VALUES[words[0]]
+    targets = [each for each in words[1:] if each != "--"] or ["."]
     found = [each for target in targets for each in shell.find(target)]
+    if words[0] == "cat":
+        found = [each for each in found if isinstance(each.node, str)]
+    for line in shell.misses:
+        echo(line, err=True)
     return [json.dumps({absolute(each.path): value(each) for each in found}, indent=2)]

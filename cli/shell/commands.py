@@ -22,13 +22,15 @@ class Shell:
     """The state of a shell.
 
     `width` is the number of columns of the terminal, or None without one. `missed` becomes True if
-    a path did not exist or had the wrong type, and stays True."""
+    a path did not exist or had the wrong type, and stays True. `misses` are the lines about such
+    paths of the last command."""
 
     root: Directory
     width: int | None = None
     working_directory: paths.Path = ()
     history: list[str] = field(default_factory=list)
     missed: bool = False
+    misses: list[str] = field(default_factory=list)
 
     def find(self, target: str) -> list[paths.Found]:
         """Return the nodes that match a path or glob, in the order of their names.
@@ -39,6 +41,7 @@ class Shell:
     def miss(self, line: str) -> str:
         """Record that a target is missing, and return the line that reports it."""
         self.missed = True
+        self.misses.append(line)
         return line
 
 

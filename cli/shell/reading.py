@@ -15,6 +15,7 @@ def run_line(shell: Shell, words: Sequence[str], *, interactive: bool = True) ->
 
     Unless `interactive`, the commands of the interactive shell do not exist. Raise ShellError for a
     wrong command line, ExitShell for `exit`."""
+    shell.misses.clear()
     while words and not words[-1]:
         words = words[:-1]
     while words and not words[0]:

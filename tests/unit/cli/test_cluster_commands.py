@@ -371,6 +371,10 @@ def test_the_error_of_one_broker_names_its_address_once() -> None:
     assert result.output == (
         f"127.0.0.1:{port} (id: 4 rack: null isFenced: false) -> ERROR: connection refused\n"
     )
+    result, _ = run(
+        {metadata.MetadataRequest: lambda _: answer}, "broker-api-versions", "--format", "json"
+    )
+    assert json.loads(result.output) == {"broker": 4, "error": "connection refused"}
 
 
 @pytest.mark.parametrize(

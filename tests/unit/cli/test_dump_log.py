@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,51 @@ def test_an_index_is_compared_with_its_log(segment: Path) -> None:
     result = dump("--verify-index-only", "--files", str(index))
     assert "Index offset: 7, log offset: 8" in result.output
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ((1005, 1), None),
+        ((1000, 1), "Index timestamp: 1000, log timestamp: 1005"),
+        ((1005, 0), "Indexed offset: 7, found log offset: 8"),
+        ((1005, 2), "Indexed offset: 9, found log offset: -1"),
+    ],
+)
+def test_a_time_index_is_compared_with_its_log(
+    segment: Path, entry: tuple[int, int], fault: str | None
+) -> None:
+    index = segment.with_suffix(".timeindex")
+    index.write_bytes(struct.pack(">qi", *entry))
+    result = dump("--verify-index-only", "--files", str(index))
+    assert result.exit_code == (0 if fault is None else 1)
+    assert fault is None or f"  {fault}\n" in result.stderr
+    index.write_bytes(struct.pack(">qiqi", 1005, 1, 1005, 1))
+    result = dump("--verify-index-only", "--files", str(index))
+    assert "Index timestamp: 1005, Previously indexed timestamp: 1005" in result.stderr
+
+
+def test_json_of_indexes_is_one_object_per_entry(segment: Path) -> None:
+    index, times = segment.with_suffix(".index"), segment.with_suffix(".timeindex")
+    index.write_bytes(struct.pack(">ii", 1, 0))
+    times.write_bytes(struct.pack(">qi", 1005, 1))
+    result = dump("--format", "json", "--files", f"{index},{times}")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert rows == [{"offset": 8, "position": 0}, {"timestamp": 1005, "offset": 8}]
+    result = dump("--format", "json", "--index-sanity-check", "--files", f"{index},{times}")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_an_error_of_the_output_does_not_name_the_file(
+    segment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("quorate.cli.dump_log.command.echo", full)
+    result = dump("--files", str(segment))
+    assert result.exit_code == 1
+    assert segment.name not in result.output
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

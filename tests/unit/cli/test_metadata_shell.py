@@ -164,8 +164,19 @@ def test_json() -> None:
         "/image/topics/byName/topic-1/name": "topic-1",
     }
     assert values("find", "/local") == {"/local": ["/local", "/local/commitId", "/local/version"]}
-    missed = shell("-s", str(SNAPSHOT), "--format", "json", "ls", "/nosuch")
-    assert (missed.exit_code, missed.stdout) == (1, "ls: /nosuch: no such file or directory.\n")
+
+
+def test_json_of_paths_that_are_missing_has_the_others() -> None:
+    at = ("-s", str(SNAPSHOT), "--format", "json")
+    missed = shell(*at, "ls", "/nosuch", "/local")
+    assert json.loads(missed.stdout) == {"/local": ["commitId", "version"]}
+    assert (missed.exit_code, missed.stderr) == (1, "ls: /nosuch: no such file or directory.\n")
+    missed = shell(*at, "cat", "/local")
+    assert (missed.exit_code, json.loads(missed.stdout)) == (1, {})
+    assert missed.stderr == "cat: /local: Is a directory\n"
+    wrong = shell(*at, "frob")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("invalid choice: 'frob'")
 
 
 def test_a_glob_is_shown_as_the_paths_that_it_matches() -> None:
