@@ -5,9 +5,12 @@ else, because COMMANDS holds the names and their help."""
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -95,8 +98,26 @@ COMMANDS = {
 }
 
 
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a write to standard output. Errors of other files name the file."""
+
+
 class LazyGroup(SuggestingGroup):
     """A click group whose commands are imported on demand."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command. If standard output cannot be written, such as a file on a full disk, end
+        with one line and exit code 1. Click itself ends a command whose reader closed the pipe."""
+        open_missing_streams()
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            if error.errno not in UNWRITABLE or error.filename is not None:
+                raise
+            click.echo(f"Error: standard output: {error.strerror}", err=True)
+            # The rest of the buffer must not be written again when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands in alphabetical order."""
@@ -129,6 +150,16 @@ class LazyGroup(SuggestingGroup):
             formatter.write_dl(
                 [(name, lazy.help) for name, lazy in sorted(COMMANDS.items()) if not lazy.hidden]
             )
+
+
+def open_missing_streams() -> None:
+    """Open /dev/null for each standard stream that the caller closed (`>&-`).
+
+    Otherwise the first file that a node opens would get the descriptor of the stream, and receive
+    what a library writes there."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -183,3 +183,26 @@ def test_commands_are_completed_without_an_import() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["plain,reassign-partitions", "plain,replica-verification"]
+
+
+@pytest.mark.parametrize("command", ["--help", "storage random-uuid", "completion bash"])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
+    program = "from quorate.cli.main import main; main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_error(closed: str) -> None:
+    program = "from quorate.cli.main import main; main()"
+    line = shlex.join([sys.executable, "-c", program, "storage", "random-uuid"])
+    done = subprocess.run(["sh", "-c", f"{line} {closed}"], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
