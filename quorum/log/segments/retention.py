@@ -91,12 +91,12 @@ def expired_snapshots(
     Each of `snapshots` is (snapshot, bytes, timestamp of its last record), oldest first.
     `log_bytes` is the size of the log. The log below the next snapshot is removed together with a
     snapshot (KIP-630). The result does not count the bytes that this frees, so the rest may be
-    smaller than `retention_bytes`."""
+    smaller than `retention_bytes`. A negative retention means no limit, as in Kafka."""
     excess_bytes = log_bytes + sum(size for _, size, _ in snapshots) - retention_bytes
     count = 0
     for _, size, timestamp_ms in snapshots[:-1]:
-        is_excess = retention_bytes != UNLIMITED and excess_bytes > 0
-        is_old = retention_ms != UNLIMITED and wall_ms - timestamp_ms > retention_ms
+        is_excess = retention_bytes >= 0 and excess_bytes > 0
+        is_old = 0 <= retention_ms < wall_ms - timestamp_ms
         if not (is_excess or is_old):
             break
         excess_bytes -= size

@@ -141,6 +141,7 @@ SNAPSHOTS = [(EpochOffset(1, offset), 100, offset) for offset in (1_000, 2_000, 
     ("retention_bytes", "retention_ms", "wall_ms", "count"),
     [
         (-1, -1, 9_000, 0),
+        (-5, -5, 9_000, 0),  # every negative number means no limit, as in Kafka
         (800, -1, 0, 0),  # 500 of the log, 300 of snapshots
         (799, -1, 0, 1),
         (700, -1, 0, 1),
