@@ -101,6 +101,8 @@ def provider(name: str, texts: Mapping[str, Setting], environment: Mapping[str, 
     paths = [os.path.realpath(each) for each in parameters.get(parameter, "").split(",") if each]
 
     def resolve(path: str, key: str) -> str:
+        if "\0" in path + key:
+            raise ConfigError(f"the name of a file must not contain NUL: {path + key!r}")
         file, value = read(path, key)
         real = os.path.realpath(file)
         if paths and not any(os.path.commonpath((each, real)) == each for each in paths):
@@ -135,7 +137,7 @@ def from_environment(environment: Mapping[str, str], allowed: str) -> Resolve:
     one."""
     try:
         pattern = re.compile(allowed or ".*")
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ConfigError(f"the pattern {allowed!r} of variables is malformed: {error}") from None
 
     def resolve(path: str, key: str) -> str:

@@ -104,6 +104,16 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_INT
 
 
+def is_encodable(text: str) -> bool:
+    """Return False if a part of `text` is no UTF-8. Python keeps such bytes of the environment as
+    surrogates, which no message can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def throttled_replicas(value: Value) -> str | None:
     """Check for `*`, or for a list of `partition:broker` pairs."""
     assert isinstance(value, tuple)
@@ -167,6 +177,8 @@ class Key:
         """Return the typed value of Kafka's text, without blanks around it. Raise ConfigError if it
         is not allowed."""
         text = text.strip()
+        if "\0" in text or not is_encodable(text):
+            raise self.refused(text, "UTF-8 text without NUL")
         value = PARSERS[self.kind](self, text)
         allowed = None if self.check is None else self.check(value)
         if allowed is not None:
@@ -215,6 +227,8 @@ def parse_integer(key: Key, text: str) -> Value:
 def parse_double(key: Key, text: str) -> Value:
     """Return the number. Raise ConfigError if it is not one."""
     try:
+        if "_" in text:  # Python accepts 1_000, and Java does not
+            raise ValueError
         return float(text)
     except ValueError:
         raise key.refused(text, "a number") from None

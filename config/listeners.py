@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
-from quorate.config.key import ConfigError
+from quorate.config.key import ConfigError, is_number
 
 REPLICATION = "REPLICATION"
 PLAINTEXT = "PLAINTEXT"
@@ -29,8 +29,8 @@ TLS_PROTOCOLS = (SSL, SASL_SSL)
 SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)
 PROTOCOL_MAP = "listener.security.protocol.map"
 MAX_PORT = 65_535
-LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):(\d+)$")
-SERVER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/@\[\]]+):(\d+)$")
+LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):([0-9]{1,5})$")
+SERVER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/@\[\]]+):([0-9]{1,5})$")
 META_ADDRESSES = ("0.0.0.0", "::")
 """The addresses that bind every interface. No client can connect to them."""
 WILDCARDS = ("", *META_ADDRESSES)
@@ -139,7 +139,7 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
     found: list[Voter] = []
     for item in items:
         number, _, server = item.partition("@")
-        if not number.isdecimal() or not SERVER.match(server):
+        if not is_number(number) or not SERVER.match(server):
             raise refused(key, item, "id@host:port")
         ((host, port),) = parse_servers(key, [server])
         if any(int(number) == other.id for other in found):
@@ -165,6 +165,12 @@ def resolve_protocols(
     PLAINTEXT. The result also has the other listeners that the map names if it is set. Raise
     ConfigError for a protocol that is not supported."""
     by_name = split_protocol_map(protocols)
+    for name, protocol in by_name.items():
+        if protocol not in PROTOCOL_CODES:
+            raise ConfigError(
+                f"{PROTOCOL_MAP}: value {protocol!r} of listener {name} must be "
+                f"{' or '.join(PROTOCOL_CODES)} (others are not supported)"
+            )
     bound = {each.name for each in listeners}
     nodes = {name.upper() for name in node_names}
     of_nodes = next((by_name[name] for name in sorted(nodes) if name in by_name), PLAINTEXT)
@@ -174,12 +180,10 @@ def resolve_protocols(
         if protocol is None and is_set and (name in bound or name != REPLICATION):
             raise ConfigError(f"{PROTOCOL_MAP}: value {protocols!r} must name listener {name}")
         found[name] = protocol = protocol or (of_nodes if name in nodes else PLAINTEXT)
-        allowed = (PLAINTEXT, SSL) if name in nodes else tuple(PROTOCOL_CODES)
-        if protocol not in allowed:
-            why = "other nodes use it" if name in nodes else "others are not supported"
+        if name in nodes and protocol not in (PLAINTEXT, SSL):
             raise ConfigError(
                 f"{PROTOCOL_MAP}: value {protocol!r} of listener {name} must be "
-                f"{' or '.join(allowed)} ({why})"
+                f"{PLAINTEXT} or {SSL} (other nodes use it)"
             )
     if len({found[name] for name in nodes}) > 1:
         raise ConfigError(

@@ -3,8 +3,8 @@
 Values may refer to files and variables (`config_providers.py`).
 
 The environment follows the convention of Kafka's images: KAFKA_NODE_ID sets node.id. In a name, `_`
-means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID, or else KAFKA_CLUSTER_ID, sets the
-cluster id of a directory that is formatted on first use.
+means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID, or else KAFKA_CLUSTER_ID, is the
+id of the cluster to which the node's directories must belong.
 
 An error about a value names its source, the key, the value, and what it must be. Settings that
 change nothing are kept and reported in one log line with the reasons. Settings that would deceive

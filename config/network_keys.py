@@ -9,6 +9,7 @@ from quorate.config.key import (
     MIB,
     Key,
     Kind,
+    Value,
     at_least,
     between,
     connections_by_address,
@@ -21,13 +22,30 @@ LONG = Kind.LONG
 STRING = Kind.STRING
 PROTOCOLS = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
+MAX_RACK_BYTES = 1000
+"""The maximum size of a rack in messages between nodes (`quorum/node_message_bounds.py`)."""
+
+
+def roles(value: Value) -> str | None:
+    """Check for process.roles: a list without duplicates."""
+    assert isinstance(value, tuple)
+    allowed = some_of("broker", "controller")(value)
+    return allowed or (None if len({*value}) == len(value) else "a list without duplicates")
+
+
+def rack(value: Value) -> str | None:
+    """Check for broker.rack."""
+    size = len(str(value).encode(errors="replace"))
+    return None if size <= MAX_RACK_BYTES else f"at most {MAX_RACK_BYTES} bytes"
+
+
 IDENTITY = (
     Key(
         "process.roles",
         LIST,
         None,
         "The roles of the node: broker, controller, or both.",
-        some_of("broker", "controller"),
+        roles,
     ),
     Key("node.id", INT, None, "The id of the node. broker.id is its older name.", at_least(0)),
     Key(
@@ -35,6 +53,7 @@ IDENTITY = (
         STRING,
         None,
         "The rack of the broker. Replicas of a partition are spread over racks.",
+        rack,
     ),
     Key("log.dir", STRING, "/tmp/kafka-logs", "The data directories, if log.dirs is not set."),
     Key("log.dirs", LIST, None, "The data directories, over which partitions are spread."),

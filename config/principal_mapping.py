@@ -67,7 +67,7 @@ def parse_rules(text: str) -> tuple[MappingRule, ...]:
             continue
         try:
             pattern = re.compile(match["pattern"])
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(f"{KEY}: {match['pattern']!r} is no pattern: {error}") from None
         found.append(MappingRule(pattern, match["replacement"], match["case"]))
     if not found:

@@ -27,7 +27,9 @@ class Entry:
 def parse(text: str, file: str = "") -> list[Entry]:
     """Return all entries in order, also those with the same key. Java uses the last of these.
 
+    A byte order mark, with which some editors of Windows begin a file, is no part of the first key.
     Raise ConfigError, prefixed with `file` and the line, if an escape is invalid."""
+    text = text.removeprefix("\ufeff")
     return [split(line, number, file) for number, line in logical_lines(text)]
 
 

@@ -115,6 +115,7 @@ QUORUM = (
         LONG,
         7 * DAY_MS,
         "The age at which a new metadata segment begins.",
+        at_least(1),
     ),
     Key(
         "metadata.max.idle.interval.ms",

@@ -4,6 +4,7 @@ voters of --initial-controllers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import click
 
@@ -13,10 +14,13 @@ from quorate.config.listeners import MAX_PORT, SERVER
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.directory_ids import is_reserved
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text
+from quorate.quorum.node_message_bounds import Bytes, Name
 from quorate.quorum.offline.storage_format import InitialVoter
-from quorate.quorum.protocol.field_bounds import CLUSTER_ID
 
 OPTION = "--initial-controllers"
+NAME: Bytes = get_args(Name)[1]
+MAX_CLUSTER_ID_BYTES = NAME.most
+"""The maximum size of a cluster id, which nodes send to each other."""
 
 
 def check_cluster_id(text: str) -> None:
@@ -24,9 +28,9 @@ def check_cluster_id(text: str) -> None:
 
     An empty one comes from a variable of a shell that is not set. Two clusters would have it."""
     size = len(text.encode(errors="replace"))
-    if not text.strip() or not text.isprintable() or size > CLUSTER_ID.limit:
+    if not text.strip() or not text.isprintable() or size > MAX_CLUSTER_ID_BYTES:
         raise click.UsageError(
-            f"--cluster-id: value {text[:100]!r} must have 1 to {CLUSTER_ID.limit} bytes of "
+            f"--cluster-id: value {text[:100]!r} must have 1 to {MAX_CLUSTER_ID_BYTES} bytes of "
             "printable text. `quorate storage random-uuid` prints the id of a new cluster"
         )
 

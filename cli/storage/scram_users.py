@@ -10,6 +10,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from quorate.cli.client.errors import Refused
+from quorate.config.key import is_encodable
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 from quorate.quorum.sasl.random_text import random_text
 from quorate.quorum.sasl.scram_mechanisms import (
@@ -38,7 +39,7 @@ def scram_records(texts: Sequence[str]) -> list[UserScramCredentialRecord]:
 
 def scram_record(text: str) -> UserScramCredentialRecord:
     """Return the record of one credential. Raise Refused if the text is not valid."""
-    if not is_utf8(text):
+    if not is_encodable(text):
         raise Refused("--add-scram: the value must be UTF-8 text")
     match = GIVEN.fullmatch(text)
     mechanism = BY_NAME.get(match[1]) if match else None
@@ -62,12 +63,6 @@ def scram_record(text: str) -> UserScramCredentialRecord:
         server_key=keys.server_key,
         iterations=iterations,
     )
-
-
-def is_utf8(text: str) -> bool:
-    """Return False if an argument had bytes that are not UTF-8. Python keeps them as surrogates,
-    which no record can hold."""
-    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def fields_of(text: str) -> dict[str, str]:

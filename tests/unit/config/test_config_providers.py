@@ -60,6 +60,8 @@ def test_references_are_replaced(tmp_path: Path, reference: str, value: str) -> 
         ("broker.rack=${file:DIR/s.properties:none}", r"s.properties has no key 'none'"),
         ("broker.rack=${dir:DIR:none}", r"none: cannot be read: FileNotFoundError"),
         ("broker.rack=${dir:DIR:../outside}", r"'../outside' must be the name of a file"),
+        ("broker.rack=${dir:DIR:a\\u0000}", r"must not contain NUL"),
+        ("config.providers.env.param.allowlist.pattern=a{99999999999}", r"is malformed"),
         ("broker.rack=${env:NONE}", r"the variable NONE is not set"),
         ("broker.rack=${env:path:RACK}", r"has no path"),
         ("config.providers.file.param.x=y", r"FileConfigProvider has only .* allowed.paths"),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import quorate.config
 from quorate.config.key import ConfigError
 from quorate.config.loader import environment_key, load
+from quorate.config.network_keys import MAX_RACK_BYTES
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import (
     effective_topic_configs,
     topic_defaults,
     validate_topic_configs,
 )
+from quorate.quorum.node_message_bounds import Bytes, Rack
 
 BROKER = """\
 process.roles=broker
@@ -142,6 +145,22 @@ def test_a_key_that_stands_twice_is_told(file: Path, caplog: pytest.LogCaptureFi
         ("broker.heartbeat.interval.ms=9000", ":7: broker.heartbeat.interval.ms: value '9000'"),
         ("quorate.http.host.names=a:9092", ":7: quorate.http.host.names: value 'a:9092' must be"),
         ("quorate.http.host.names=*", ":7: quorate.http.host.names: value '*' must be host names"),
+        ("process.roles=broker,broker", ":7: process.roles: value 'broker,broker' must be a list"),
+        ("broker.rack=a\\u0000b", ":7: broker.rack: value 'a\\x00b' must be UTF-8 text without"),
+        (f"broker.rack={'x' * 1001}", f":7: broker.rack: value '{'x' * 1001}' must be at most"),
+        ("log.dirs=/a\\u0000", ":7: log.dirs: value '/a\\x00' must be UTF-8 text without NUL"),
+        ("controller.quorum.voters=99999999999@a:1", ":7: controller.quorum.voters: value"),
+        (f"controller.quorum.voters={'9' * 5000}@a:1", ":7: controller.quorum.voters: value"),
+        (f"listeners=PLAINTEXT://a:{'9' * 5000}", ":7: listeners: value 'PLAINTEXT://a:999"),
+        (
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:TLS",
+            ":7: listener.security.protocol.map: value 'TLS' of listener EXTERNAL must be PLAINT",
+        ),
+        ("log.cleaner.min.cleanable.ratio=0_1", ":7: log.cleaner.min.cleanable.ratio: value '0_1'"),
+        (
+            "metadata.log.segment.ms=-1",
+            ":7: metadata.log.segment.ms: value '-1' must be at least",
+        ),
         ("replica.fetch.wait.max.ms=30001", ":7: replica.fetch.wait.max.ms: value '30001'"),
     ],
 )
@@ -151,6 +170,16 @@ def test_errors_name_file_line_key_value_and_what_is_allowed(
     with pytest.raises(ConfigError) as raised:
         loaded(file, BROKER + line + "\n")
     assert str(raised.value).startswith(f"{file}{message}")
+
+
+def test_a_variable_that_is_not_utf_8_is_refused(file: Path) -> None:
+    """The broker's registration could not hold it, and the node stopped."""
+    with pytest.raises(ConfigError, match=r"^environment KAFKA_BROKER_RACK: broker\.rack: value"):
+        loaded(file, BROKER, KAFKA_BROKER_RACK="\udcff")
+
+
+def test_the_longest_rack_fits_a_registration() -> None:
+    assert get_args(Rack)[1] == Bytes(MAX_RACK_BYTES)
 
 
 @pytest.mark.parametrize("key", ["process.roles", "node.id", "controller.quorum.voters"])

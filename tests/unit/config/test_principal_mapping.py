@@ -37,7 +37,7 @@ def test_the_first_rule_that_matches_the_whole_name_decides(
 MALFORMED = ["", "default", "RULE:", "RULE:/", "RULE:x/", "RULE:x/y", "RULE:x/y/LU", "RULE:(/a/"]
 
 
-@pytest.mark.parametrize("rules", [*MALFORMED, "DEFAULT,x"])
+@pytest.mark.parametrize("rules", [*MALFORMED, "DEFAULT,x", "RULE:a{99999999999}/b/"])
 def test_malformed_rules(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
         parse_rules(rules)

@@ -32,6 +32,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from
         ("a=1\na=2", [Entry("a", "1", 1), Entry("a", "2", 2)]),
         ("a=b\\", [Entry("a", "b", 1)]),
         ("a=b # no comment", [Entry("a", "b # no comment", 1)]),
+        ("\ufeffa=b", [Entry("a", "b", 1)]),
         ("a=b\\\n# part of it", [Entry("a", "b# part of it", 1)]),
     ],
 )
