@@ -165,10 +165,10 @@ def resolve_protocols(
     PLAINTEXT. The result also has the other listeners that the map names if it is set. Raise
     ConfigError for a protocol that is not supported."""
     by_name = split_protocol_map(protocols)
-    for name, protocol in by_name.items():
-        if protocol not in PROTOCOL_CODES:
+    for name, given in by_name.items():
+        if given not in PROTOCOL_CODES:
             raise ConfigError(
-                f"{PROTOCOL_MAP}: value {protocol!r} of listener {name} must be "
+                f"{PROTOCOL_MAP}: value {given!r} of listener {name} must be "
                 f"{' or '.join(PROTOCOL_CODES)} (others are not supported)"
             )
     bound = {each.name for each in listeners}

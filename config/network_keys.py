@@ -36,7 +36,7 @@ def roles(value: Value) -> str | None:
 def rack(value: Value) -> str | None:
     """Check for broker.rack."""
     size = len(str(value).encode(errors="replace"))
-    return None if size <= MAX_RACK_BYTES else f"at most {MAX_RACK_BYTES} bytes"
+    return None if size <= MAX_RACK_BYTES else f"at most {MAX_RACK_BYTES} bytes long"
 
 
 IDENTITY = (

@@ -103,11 +103,7 @@ def status(
     it prints each change as a block of lines, or as one line with --format json."""
     if changes and (topic is not None or broker is not None or only):
         raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
-    if bootstrap_server is not None and root is not None:
-        raise click.UsageError("only one of --bootstrap-server and --dir can be given")
-    source = click.get_current_context().get_parameter_source("interval_s")
-    if not watch and source is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--interval needs --watch")
+    refuse_without_effect(click.get_current_context())
     known = named_controllers(bootstrap_controller)
     if bootstrap_server is None and (root is not None or command_config is None):
         entry = local_cluster(root)
@@ -144,6 +140,17 @@ def status(
         show(found.lines(every=every), status_tables(found, every=every))
     if found.is_outage:
         raise SystemExit(1)
+
+
+def refuse_without_effect(context: click.Context) -> None:
+    """Raise UsageError for an option that another one, or the lack of --watch, leaves without
+    effect."""
+    given = context.params
+    if given["bootstrap_server"] is not None and given["root"] is not None:
+        raise click.UsageError("only one of --bootstrap-server and --dir can be given")
+    source = context.get_parameter_source("interval_s")
+    if source is click.core.ParameterSource.COMMANDLINE and not given["watch"]:
+        raise click.UsageError("--interval needs --watch")
 
 
 def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output: str) -> None:

@@ -35,6 +35,16 @@ config_option = click.option(
 class ClusterId(click.types.StringParamType):
     """The value of --cluster-id. The error of a command without it names the way to an id."""
 
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the id. Raise UsageError if nodes cannot use it."""
+        from quorate.cli.storage.initial_controllers import check_cluster_id
+
+        text = str(value)
+        check_cluster_id(text)
+        return text
+
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
         """Return the sentence at the end of the error."""
         return (
@@ -148,11 +158,7 @@ def format_storage(
     release_version: str | None,
 ) -> None:
     """Format the data directories of a node for a cluster."""
-    from quorate.cli.storage.initial_controllers import (
-        check_cluster_id,
-        own_directory_id,
-        parse_initial_controllers,
-    )
+    from quorate.cli.storage.initial_controllers import own_directory_id, parse_initial_controllers
     from quorate.cli.storage.scram_users import scram_records
     from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.node.opening.data_directory import LOCK_FILE
@@ -164,7 +170,6 @@ def format_storage(
         format_others,
     )
 
-    check_cluster_id(cluster_id)
     config = load_config(file, overrides)
     check_ways(config, standalone, no_initial_controllers, initial_controllers)
     if release_version not in (None, "4.1", METADATA_LEVEL_NAME):

@@ -39,7 +39,7 @@ NUMBERS: tuple[Value, ...] = (-(10**15), 10**15, 0)
 REFUSED: Mapping[Kind, tuple[Value, ...]] = {
     **dict.fromkeys((Kind.INT, Kind.SHORT, Kind.LONG, Kind.DOUBLE), NUMBERS),
     Kind.LIST: ((), ("no such value",)),
-    Kind.STRING: ("no such value", ""),
+    Kind.STRING: ("no such value", "", "x" * 2000),
     Kind.PASSWORD: ("short",),
 }
 """Values of each kind. Every check refuses one of them, and its answer names the allowed values."""
