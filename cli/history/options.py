@@ -29,6 +29,8 @@ permissive_option = click.option(
     help="Continue behind damage, and print what is missing. The result may then be wrong. Without "
     "this option, fail.",
 )
+MAX_DIGITS = 19
+"""The most digits of an offset or of a time in ms, which are below 2^63."""
 MAX_DAMAGES = 10
 """Maximum number of damages that have a line of their own."""
 
@@ -58,9 +60,11 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
     """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
 
     Raise BadParameter if it is neither."""
-    if value is None or value.isdecimal():
-        return None if value is None else int(value)
+    if value is None:
+        return None
     try:
+        if value.isdecimal() and len(value) <= MAX_DIGITS:
+            return int(value)
         moment = datetime.fromisoformat(value)
     except ValueError:
         text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
@@ -75,7 +79,7 @@ def point(context: click.Context, parameter: click.Parameter, value: str | None)
     Raise BadParameter if the value is neither."""
     if value is None:
         return None
-    if value.isdecimal():
+    if value.isdecimal() and len(value) <= MAX_DIGITS:
         return Point(offset=int(value))
     return Point(time_ms=moment_ms(context, parameter, value))
 

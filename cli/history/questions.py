@@ -157,9 +157,10 @@ def _print_loss(
     """Print the effect of one loss, or of that of each single broker."""
     from quorate.quorum.analytics.replay.what_if import brokers_in_racks, each_broker, what_if
 
+    for rack in racks:
+        if not brokers_in_racks(state.image, (rack,)):
+            raise click.UsageError(f"--rack: no broker is in {rack} at this point")
     in_racks = brokers_in_racks(state.image, racks)
-    if racks and not in_racks:
-        raise click.UsageError(f"--rack: no broker is in {', '.join(racks)} at this point")
     if unknown := sorted(set(brokers) - set(state.image.broker_ids())):
         known = ", ".join(map(str, state.image.broker_ids()))
         raise click.UsageError(

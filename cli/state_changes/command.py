@@ -100,6 +100,8 @@ def merge(
         raise click.UsageError("DIR, --logs or --logs-regex must be given")
     if logs is not None and logs_regex is not None:
         raise click.UsageError("only one of --logs and --logs-regex can be given")
+    if start_ms is not None and end_ms is not None and end_ms <= start_ms:
+        raise click.UsageError("--to must be later than --from")
     wanted = Wanted(topic=topic, partitions=partitions or None, start_ms=start_ms, end_ms=end_ms)
     files = log_files(directory, logs, logs_regex)
     try:

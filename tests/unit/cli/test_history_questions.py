@@ -108,12 +108,22 @@ def test_what_if_about_a_real_kafka() -> None:
         (("whatif", "--rack", "r9"), "--rack: no broker is in r9 at this point"),
         (("whatif", "--at", "noon"), "'noon' must be a time such as"),
         (("diff", "1", "noon"), "'noon' must be a time such as"),
+        (("diff", "1", "9" * 5_000), "must be a time such as"),
     ],
 )
 def test_bad_questions(tmp_path: Path, arguments: tuple[str, ...], text: str) -> None:
     write_segment(tmp_path, 0, WHOLE)
     result = run(arguments[0], tmp_path, *arguments[1:])
     assert result.exit_code == 2 and text in result.output, result.output
+
+
+def test_each_rack_of_a_loss_must_have_a_broker(tmp_path: Path) -> None:
+    """The loss of the rack that exists alone would seem to be the answer."""
+    state(tmp_path, partition(0, (1, 3), (1, 3)))
+    assert run("whatif", tmp_path, "--rack", "r1").exit_code == 0
+    result = run("whatif", tmp_path, "--rack", "r1", "--rack", "r9")
+    assert result.exit_code == 2
+    assert "--rack: no broker is in r9 at this point" in result.output
 
 
 def test_a_point_that_is_not_there(tmp_path: Path) -> None:

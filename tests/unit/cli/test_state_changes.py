@@ -126,6 +126,8 @@ def test_given_files_alone(cluster: Path) -> None:
         (("--logs-regex", "(", "--topic", "a"), 2, "--logs-regex"),
         (("--logs", "x"), 2, "Missing option '--topic'"),
         (("--logs", "x", "--topic", "a", "--from", "soon"), 2, "must be a time"),
+        (("--logs", "x", "--topic", "a", "--from", "9" * 5_000), 2, "must be a time"),
+        (("--logs", "x", "--topic", "a", "--from", 9, "--to", 8), 2, "--to must be later than"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], code: int, said: str) -> None:
