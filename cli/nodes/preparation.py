@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.nodes.client_protocol import refuse_other_protocol
 from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
 from quorate.cli.nodes.server import load_config
@@ -31,7 +31,16 @@ def prepare(
     is written again. `explicit` names the fields of `shape` that the user has given. `protocol` is
     the security protocol of this command's connections to the brokers. Raise Refused if a config is
     invalid, if a number of nodes in `explicit` contradicts the existing cluster, if the brokers'
-    listeners have another protocol, or as `format_nodes` does."""
+    listeners have another protocol, if a file cannot be written, or as `format_nodes` does."""
+    try:
+        return _prepared(directory, shape, explicit, protocol)
+    except OSError as error:
+        raise Refused(said_once(error, directory.root)) from None
+
+
+def _prepared(
+    directory: ClusterDir, shape: Shape, explicit: set[str], protocol: str
+) -> list[NodeConfig]:
     node_ids = directory.node_ids()
     if not node_ids:
         directory.create(shape)
@@ -71,20 +80,27 @@ def each_warning_once() -> Iterator[None]:
 def refuse_other_shape(
     directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
 ) -> None:
-    """Raise Refused if an explicit number of nodes differs from the directory's.
-
-    An explicit port is not compared."""
+    """Raise Refused if an explicit number of nodes or racks differs from the directory's, or if no
+    broker has the explicit port. Port 0 means any ports."""
+    brokers = [config for config in configs if config.is_broker]
+    racks = {config["broker.rack"] for config in brokers} - {None}
     have = {
-        "controllers": sum(config.is_controller for config in configs),
-        "brokers": sum(config.is_broker for config in configs),
+        "controllers": (shape.controllers, sum(config.is_controller for config in configs)),
+        "brokers": (shape.brokers, len(brokers)),
+        "racks": (min(shape.racks, len(brokers)), len(racks)),
     }
-    for name, count in have.items():
-        wanted = getattr(shape, name)
+    for name, (wanted, count) in have.items():
         if name in explicit and wanted != count:
             raise Refused(
-                f"--{name}: value {wanted} must be {count}: {directory.root} has that many; "
-                "choose another --dir for another cluster"
+                f"--{name}: value {getattr(shape, name)} must be {count}: {directory.root} has "
+                "that many; choose another --dir for another cluster"
             )
+    ports = [listener.port for config in brokers for listener in config.listeners.client]
+    if "port" in explicit and shape.port and ports and shape.port not in ports:
+        raise Refused(
+            f"--port: value {shape.port} must be {ports[0]}: {directory.root} has that first port; "
+            "choose another --dir for another cluster"
+        )
 
 
 def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = None) -> str:

@@ -186,7 +186,7 @@ def explicit_options(context: click.Context) -> set[str]:
     """Return the options about the shape of the cluster that the command line gives."""
     return {
         name
-        for name in ("controllers", "brokers", "port")
+        for name in ("controllers", "brokers", "port", "racks")
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,25 @@ def test_a_damaged_identity_does_not_keep_the_other_nodes_from_starting(tmp_path
             (Path(config.log_dir) / name).write_text("?")
     with pytest.raises(Refused, match="Restore it from a backup"):
         prepare(directory, shape, set())
+
+
+def test_racks_and_a_port_of_another_cluster_are_refused(tmp_path: Path) -> None:
+    directory = ClusterDir(tmp_path / "cluster")
+    shape = Shape(controllers=1, brokers=3, port=0, racks=2)
+    configs = prepare(directory, shape, {"racks", "port"})
+    prepare(directory, shape, {"racks", "port"})
+    first = configs[1].listeners.client[0].port
+    prepare(directory, replace(shape, port=first), {"port"})
+    with pytest.raises(Refused, match="--racks: value 3 must be 2"):
+        prepare(directory, replace(shape, racks=3), {"racks"})
+    with pytest.raises(Refused, match=f"--port: value 1 must be {first}"):
+        prepare(directory, replace(shape, port=1), {"port"})
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Refused, match=r"^.*/file: File exists$"):
+        prepare(ClusterDir(tmp_path / "file" / "cluster"), Shape(port=0), set())
 
 
 def test_a_command_that_cannot_connect_to_the_brokers_formats_nothing(tmp_path: Path) -> None:
