@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.config.listener_keys import prefixed
-from quorate.config.listeners import TLS_PROTOCOLS, Listeners, Voter
+from quorate.config.listeners import REPLICATION, TLS_PROTOCOLS, Listeners, Voter
 from quorate.config.sasl_keys import SaslListener
 from quorate.config.setting import Setting
 
@@ -65,6 +65,12 @@ class NodeConfig(Mapping[str, Any]):
     def is_controller(self) -> bool:
         """Return True if the node has the role of a controller."""
         return "controller" in self.roles
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """Return the name of the listener of brokers for other nodes, in upper case as all names of
+        listeners."""
+        return str(self["inter.broker.listener.name"] or REPLICATION).upper()
 
     @property
     def node_listeners(self) -> tuple[str, ...]:

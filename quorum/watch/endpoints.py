@@ -139,7 +139,7 @@ def targets(node: NodeView) -> Iterator[tuple[int, str, str]]:
     }
     for node_id, address in controllers.items():
         yield node_id, "controller", address
-    name = node.config["inter.broker.listener.name"] or REPLICATION
+    name = node.config.inter_broker_listener
     for broker in node.image.brokers.values():
         endpoint = broker.endpoint(REPLICATION) or broker.endpoint(name)
         if endpoint is not None and broker.id not in controllers:

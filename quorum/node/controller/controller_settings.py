@@ -27,7 +27,7 @@ def controller_settings(
         imbalance_percentage=config["leader.imbalance.per.broker.percentage"],
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
         max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
-        inter_broker_listener=config["inter.broker.listener.name"] or "REPLICATION",
+        inter_broker_listener=config.inter_broker_listener,
         hints=config["quorate.hints.enable"],
         mutation_windows=Windows.of(config, "controller."),
         topic_defaults=topic_defaults(config),

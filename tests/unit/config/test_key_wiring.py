@@ -458,3 +458,11 @@ def test_the_default_of_a_topic_key_comes_from_the_node(node_key: str) -> None:
         expected = int(text) * factor
     assert read(topic(loaded({node_key: text}))) == expected
     assert read(topic(loaded({node_key: text}), {name: text})) == TOPIC[name][2]
+
+
+def test_the_listener_of_brokers_is_known_in_upper_case() -> None:
+    """The controller gave each broker a second endpoint, under the name in lower case."""
+    listeners = "PLAINTEXT://localhost:9092,internal://localhost:9094,CONTROLLER://localhost:9093"
+    config = loaded({"listeners": listeners, "inter.broker.listener.name": "internal"})
+    assert config.listeners.replication is not None
+    assert config.listeners.replication.name == controller(config).inter_broker_listener
