@@ -18,6 +18,7 @@ from quorate.cli.reassign.partition_files import (
     text_of,
 )
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.key import MAX_INT
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import elect_leaders as schemas
 
@@ -35,7 +36,7 @@ Results = dict[TopicPartition, tuple[int, str | None]]
     "a partition has no leader; records may be lost.",
 )
 @click.option("--topic", help="A topic. Requires --partition.")
-@click.option("--partition", type=int, help="A partition of --topic.")
+@click.option("--partition", type=click.IntRange(max=MAX_INT), help="A partition of --topic.")
 @click.option(
     "--all-topic-partitions", is_flag=True, help="All partitions that need such an election."
 )

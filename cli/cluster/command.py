@@ -13,6 +13,7 @@ from quorate.cli.cluster.decommission import decommission
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.key import MAX_INT
 
 
 @click.group(cls=SuggestingGroup)
@@ -43,7 +44,14 @@ def cluster_id(
 
 @cluster.command()
 @cluster_options(controllers=True)
-@click.option("--id", "-i", "broker_id", type=int, required=True, help="The id of the broker.")
+@click.option(
+    "--id",
+    "-i",
+    "broker_id",
+    type=click.IntRange(max=MAX_INT),
+    required=True,
+    help="The id of the broker.",
+)
 @click.option(
     "--force", is_flag=True, help="Remove the registration even if the broker is alive or leads."
 )

@@ -28,6 +28,7 @@ from quorate.cli.reassign.partition_files import TopicPartition
 from quorate.cli.reassign.plan import Assignment, Impossible
 from quorate.cli.terminal.progress import Progress
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.key import MAX_INT
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -46,7 +47,7 @@ NAMED = 3
 @click.argument(
     "broker_id",
     metavar="ID",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MAX_INT),
     cls=DescribedArgument,
     description="The node.id of the broker.",
 )

@@ -11,6 +11,7 @@ from quorate.cli.nodes.server import load_config
 from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.key import MAX_INT
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
@@ -85,7 +86,13 @@ def add_controller(context: click.Context, config_file: str | None, dry_run: boo
 
 
 @click.command("remove-controller", cls=StrictCommand)
-@click.option("--controller-id", "-i", type=int, required=True, help="The node id of the voter.")
+@click.option(
+    "--controller-id",
+    "-i",
+    type=click.IntRange(max=MAX_INT),
+    required=True,
+    help="The node id of the voter.",
+)
 @click.option(
     "--controller-directory-id",
     "-d",

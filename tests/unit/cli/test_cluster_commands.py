@@ -393,6 +393,19 @@ def test_the_error_of_one_broker_names_its_address_once() -> None:
             "only one of --bootstrap-server and --dir can be given",
         ),
         (["status", "-b", "h:1", "--interval", "5"], "--interval needs --watch"),
+        (["cluster", "unregister", "-b", "h:1", "--id", "99999999999"], "value for '--id'"),
+        (["cluster", "decommission", "-b", "h:1", "99999999999"], "Invalid value for 'ID'"),
+        (
+            ["metadata-quorum", "-b", "h:1", "remove-controller", "-i", "99999999999", "-d", "x"],
+            "'--controller-id' / '-i': 99999999999 is not in the range",
+        ),
+        (
+            [
+                *("leader-election", "-b", "h:1", "--election-type", "preferred"),
+                *("--topic", "t", "--partition", "99999999999"),
+            ],
+            "value for '--partition'",
+        ),
         (
             [
                 *("leader-election", "--election-type", "preferred", "--all-topic-partitions"),
