@@ -25,7 +25,7 @@ def document_of(content: str, origin: str) -> dict[str, Any]:
     Raise ScenarioError if the text is no TOML."""
     try:
         return tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of long numbers and deep lists
         at = SYNTAX_LINE.search(str(error))
         line = int(at[1]) if at else content.count("\n") + 1
         raise ScenarioError(f"{origin}:{line}: not TOML: {error}") from None

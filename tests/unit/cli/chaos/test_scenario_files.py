@@ -211,6 +211,12 @@ def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
     assert load(str(tmp_path / "mine.toml")).name == "mine"
 
 
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5_000])
+def test_a_value_that_no_reader_takes_is_refused(value: str) -> None:
+    with pytest.raises(ScenarioError, match=r"^x\.toml:1: not TOML: "):
+        parse(f"a = {value}", "x.toml", "x")
+
+
 def test_lines_of_keys_in_nested_arrays() -> None:
     text = (
         "a = 1\n[t]\n'x.y' = 2\n[[v]]\nk = 1\n[[v.s]]\nd = 1\n[[v.s]]\nd = 2\n[[v]]\n[[v.s]]\nd=3\n"
