@@ -13,6 +13,8 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.parsing.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.key import MAX_INT
+from quorate.config.properties import escape
 
 if TYPE_CHECKING:
     from quorate.quorum.secured.authority_dir import AuthorityDir
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 DAYS_OF_AUTHORITY, DAYS = 3650, 365
 CLUSTER_ID = re.compile("[!-~]+")
+HOST = re.compile(r"[\w.:*-]{1,255}")
 MAX_DAYS = 36_500
 MAX_NAME = 64
 """The most characters of a common name (X.520)."""
@@ -72,7 +75,9 @@ def authority(root: Path, days: int, name: str) -> None:
 
 @certs.command()
 @common_options(DAYS, renewable=True)
-@click.option("--id", "node_id", type=click.IntRange(min=0), required=True, help="The node id.")
+@click.option(
+    "--id", "node_id", type=click.IntRange(0, MAX_INT), required=True, help="The node id."
+)
 @click.option(
     "--host", "hosts", multiple=True, help="A host in advertised.listeners. May be repeated."
 )
@@ -92,6 +97,12 @@ def node(
 
     if not hosts and not renew:
         raise click.UsageError("--host must be given, because clients compare it")
+    for host in hosts:
+        if not HOST.fullmatch(host) or host.count(":") == 1:
+            raise click.BadParameter(
+                f"value {host[:100]!r} must be a host name or an address, without a port",
+                param_hint="--host",
+            )
     if cluster_id is not None and not CLUSTER_ID.fullmatch(cluster_id):
         raise click.BadParameter(
             f"value {cluster_id!r} must be ASCII without blanks, because a URI has it. `quorate "
@@ -103,9 +114,9 @@ def node(
     with authority_in(root) as directory:
         keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
     echo(f"# The key and the certificate of node {node_id} are in {keystore.absolute().parent}.")
-    echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
+    echo(f"ssl.keystore.type=PEM\nssl.keystore.location={escape(str(keystore.absolute()))}")
     echo("ssl.truststore.type=PEM")
-    echo(f"ssl.truststore.location={directory.certificate.absolute()}")
+    echo(f"ssl.truststore.location={escape(str(directory.certificate.absolute()))}")
 
 
 @certs.command()
@@ -122,8 +133,8 @@ def client(root: Path, days: int, renew: bool, name: str) -> None:
         ca = directory.certificate.absolute()
         java = (
             "security.protocol=SSL\nssl.truststore.type=PEM\n"
-            f"ssl.truststore.location={ca}\nssl.keystore.type=PEM\n"
-            f"ssl.keystore.location={keystore}\n"
+            f"ssl.truststore.location={escape(str(ca))}\nssl.keystore.type=PEM\n"
+            f"ssl.keystore.location={escape(str(keystore))}\n"
         )
         librdkafka = (
             f"security.protocol=ssl\nssl.ca.location={ca}\n"

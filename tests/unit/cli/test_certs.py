@@ -128,6 +128,34 @@ def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: st
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--id", "9", "--host", ""),
+        ("--id", "9", "--host", "two words"),
+        ("--id", "9", "--host", "b4:9092"),
+        ("--id", "9", "--host", "a" * 256),
+        ("--id", str(2**31), "--host", "localhost"),
+    ],
+)
+def test_a_certificate_that_no_client_accepts_is_not_made(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """An empty host comes from a variable that is not set."""
+    assert run("authority", "--dir", str(tmp_path)).exit_code == 0
+    result = run("node", "--dir", str(tmp_path), *options)
+    assert result.exit_code == 2
+    assert not list(tmp_path.glob("node-*"))
+
+
+def test_the_lines_for_a_file_have_escapes(tmp_path: Path) -> None:
+    root = made(tmp_path / "a\\b")
+    printed = run("node", "--dir", str(root), "--id", "5", "--host", "h").output
+    assert entries(printed)["ssl.keystore.location"] == str(root / "node-5" / "keystore.pem")
+    client = entries((root / "client-alice" / "client.properties").read_text())
+    assert client["ssl.truststore.location"] == str(root / "ca.pem")
+
+
 def test_the_name_of_an_authority_is_no_syntax(tmp_path: Path) -> None:
     result = run("authority", "--dir", str(tmp_path), "--name", "Acme, Inc+O=x")
     assert result.exit_code == 0, result.output
