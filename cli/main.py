@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -106,13 +107,20 @@ class LazyGroup(SuggestingGroup):
     """A click group whose commands are imported on demand."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command. If standard output cannot be written, such as a file on a full disk, end
-        with one line and exit code 1. Click itself ends a command whose reader closed the pipe."""
+        """Run the command. If a file or standard output cannot be used, such as a file on a full
+        disk, end with one line and exit code 1. Click itself ends a command whose reader closed the
+        pipe."""
         open_missing_streams()
+        if isinstance(sys.stdout, TextIOWrapper):
+            # The names of files may have bytes, and the terminal an encoding, that are not UTF-8.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().main(*args, **extra)
         except OSError as error:
-            if error.errno not in UNWRITABLE or error.filename is not None:
+            if error.filename is not None:
+                click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+                sys.exit(1)
+            if error.errno not in UNWRITABLE:
                 raise
             click.echo(f"Error: standard output: {error.strerror}", err=True)
             # The rest of the buffer must not be written again when the interpreter ends.

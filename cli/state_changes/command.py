@@ -126,7 +126,7 @@ def log_files(directory: Path | None, logs: str | None, expression: str | None) 
         place, _, name = expression.rpartition("/")
         try:
             found = matching_files(Path(place or "."), re.compile(name))
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise click.UsageError(f"--logs-regex: {expression!r}: {error}") from None
         except OSError as error:
             raise Refused(f"--logs-regex: {error}") from None

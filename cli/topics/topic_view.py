@@ -175,7 +175,7 @@ def matching(names: Sequence[str], pattern: str | None, *, exclude_internal: boo
     commas."""
     try:
         regex = re.compile((pattern or ".*").strip().replace(",", "|").strip("'\""))
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise Refused(f"--topic: value {pattern!r} must be a regular expression: {error}") from None
     return sorted(
         name

@@ -15,7 +15,10 @@ from click.testing import CliRunner
 from quorate.cli.main import main
 from quorate.quorum.log.batches.batch import build_value_batch
 
-VALUES = ("\u00b2", "abc", "-1", "", "a:b:c", "1e400", "=", "[", ":", ",", "99999999999999999999")
+VALUES = (
+    "\u00b2", "abc", "-1", "", "a:b:c", "1e400", "=", "[", ":", ",", "99999999999999999999",
+    "9" * 5_000, "a{99999999999}", "a\udcff",
+)  # fmt: skip
 LONG_RUNNING = {"up", "demo", "history", "chaos"}
 """Commands that start nodes or Spark. tests/clients and tests/unit/cli cover their options."""
 

@@ -206,3 +206,27 @@ def test_a_closed_stream_is_no_error(closed: str) -> None:
     line = shlex.join([sys.executable, "-c", program, "storage", "random-uuid"])
     done = subprocess.run(["sh", "-c", f"{line} {closed}"], stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_directory_that_may_not_be_read_is_one_line() -> None:
+    """`Path.exists` raises such errors, and others than a missing file."""
+    result = CliRunner().invoke(main, ["down", "--dir", "d" * 5_000])
+    assert result.exit_code == 1
+    assert result.stderr.endswith("/cluster.json: File name too long\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso8859-5"])
+def test_a_name_that_standard_output_cannot_encode_is_printed(
+    tmp_path: Path, encoding: str
+) -> None:
+    name = os.fsencode(tmp_path) + b"/\xff\xc3\xbc"
+    program = "from quorate.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "man-pages", name],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = rb"\udcff\xfc" if encoding != "utf-8" else b"\\udcff\xc3\xbc"
+    assert done.stdout.rstrip().endswith(shown)

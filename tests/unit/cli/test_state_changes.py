@@ -124,6 +124,7 @@ def test_given_files_alone(cluster: Path) -> None:
         (("--logs", "/none/x.log", "--topic", "a"), 1, "a log cannot be read"),
         (("--logs-regex", "/none/x", "--topic", "a"), 1, "--logs-regex"),
         (("--logs-regex", "(", "--topic", "a"), 2, "--logs-regex"),
+        (("--logs-regex", "a{99999999999}", "--topic", "a"), 2, "--logs-regex"),
         (("--logs", "x"), 2, "Missing option '--topic'"),
         (("--logs", "x", "--topic", "a", "--from", "soon"), 2, "must be a time"),
         (("--logs", "x", "--topic", "a", "--from", "9" * 5_000), 2, "must be a time"),
