@@ -173,6 +173,8 @@ def reassign_partitions(
             raise
         except (Refused, Impossible) as error:
             message = error.message if isinstance(error, Refused) else str(error)
+            if arguments.output == "json":  # standard output has JSON only
+                raise Refused(message) from None
             raise Failed(f"Error: {message}") from None
 
 

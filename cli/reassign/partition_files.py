@@ -73,6 +73,10 @@ def read_json(path: str) -> Located:
         raise Refused(f"{path}:{error.lineno}: {error.msg}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(said_once(error, path)) from None
+    except RecursionError:
+        raise Refused(f"{path}: the values are nested too deeply") from None
+    except ValueError:
+        raise Refused(f"{path}: a number has too many digits") from None
     if not isinstance(value, Located):
         raise Refused(f"{path}: the value must be an object")
     version = value.get("version", VERSION)
@@ -143,7 +147,7 @@ def read_assignment(path: str) -> Assignment:
 def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
     """Raise Refused unless the replicas are distinct integers with a log directory for each."""
     replicas = entry["replicas"]
-    if not all(isinstance(each, int) for each in replicas):
+    if not all(type(each) is int for each in replicas):  # a bool is an int, too
         raise Refused(f"{path}:{entry.line}: replicas of {text_of(key)} must be integers")
     if not replicas:
         raise Refused("Partition replica list cannot be empty")

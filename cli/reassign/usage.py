@@ -20,6 +20,7 @@ ACTIONS_OF = {
     "throttle": ("execute",),
     "replica_alter_log_dirs_throttle": ("execute",),
     "preserve_throttles": ("verify", "cancel"),
+    "output": ("generate", "verify", "list"),
 }
 OF_PLANS = {
     **ACTIONS_OF,
@@ -34,12 +35,13 @@ OF_PLANS = {
 def refuse_ignored(action: str, given: Mapping[str, object], *, plans: bool) -> None:
     """Raise UsageError for an option that the action would ignore.
 
-    `given` has the value of each option, None or False if it is not given. `plans` is True with
-    --replication-factor."""
-    for name, actions in (OF_PLANS if plans else ACTIONS_OF).items():
+    `given` has the value of each option, None, False or "text" if it is not given. `plans` is True
+    with --replication-factor."""
+    permitted = OF_PLANS if plans else {**ACTIONS_OF, "topic": ()}
+    for name, actions in permitted.items():
         value = given[name]
-        if value is not None and value is not False and action not in actions:
-            option = name.replace("_", "-")
-            raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')
-    if given["topic"] and not plans:
-        raise click.UsageError("--topic requires --replication-factor")
+        is_given = value is not None and value is not False and value not in ((), "text")
+        if not is_given or action in actions:
+            continue
+        option = "format" if name == "output" else name.replace("_", "-")
+        raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')

@@ -202,6 +202,39 @@ def test_execute(plan: str) -> None:
     assert result.exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("action", "options"),
+    [
+        ("execute", ["--topic", "t"]),
+        ("execute", ["--broker-list", "4"]),
+        ("execute", ["--disable-rack-aware"]),
+        ("execute", ["--preserve-throttles"]),
+        ("execute", ["--format", "json"]),
+        ("execute", ["--topic", "t", "--replication-factor", "2"]),  # the file would be ignored
+        ("verify", ["--additional"]),
+        ("verify", ["--throttle", "0"]),
+        ("cancel", ["--format", "json"]),
+        ("cancel", ["--topic", "t"]),
+        ("list", []),
+    ],
+)
+def test_an_option_that_the_action_ignores_is_refused(
+    plan: str, action: str, options: list[str]
+) -> None:
+    at = ("reassign-partitions", f"--{action}", "--reassignment-json-file", plan)
+    result, server = run({LIST: ongoing(), ALTER: altered(), **CLEARED}, *at, *options)
+    assert result.exit_code == 2
+    assert f'can\'t be used with action "{action}"' in result.output
+    assert not server.requests
+
+
+def test_an_error_is_not_mixed_with_json(plan: str) -> None:
+    at = ("reassign-partitions", "--verify", "--format", "json", "--reassignment-json-file")
+    result, _ = run({LIST: ongoing()}, *at, f"{plan}.missing")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "No such file" in result.stderr
+
+
 DIRS, DESCRIBE = log_dirs.AlterReplicaLogDirsRequest, log_dirs.DescribeLogDirsRequest
 
 
@@ -443,6 +476,12 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
             ": partitions[0].partition must be an integer",
         ),
         ('{"partitions": []}', "Partition reassignment list cannot be empty"),
+        ("[" * 100_000, ": the values are nested too deeply"),
+        ('{"partitions": [' + "1" * 5_000 + "]}", ": a number has too many digits"),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [4, true]}]}',
+            ":1: replicas of t-0 must be integers",
+        ),
         (
             '{"partitions": [{"topic": "t", "partition": 0, "replicas": []}]}',
             "Partition replica list cannot be empty",
