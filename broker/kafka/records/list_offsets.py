@@ -45,9 +45,9 @@ ENTRIES, SEARCH_ENTRIES = 4, 200
 """Weights of a partition, and of a partition whose log is searched by timestamp, in entries of a
 step (`Pace`)."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
-"""The special timestamps of ListOffsets. Every other value is a timestamp in ms."""
+"""The special timestamps of ListOffsets. A value from 0 on is a timestamp in ms."""
 NO_TIMESTAMP = -1
-SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 """The first ListOffsets version that knows a special timestamp (KIP-734, KIP-405, KIP-1005)."""
 
 TimestampedOffset = tuple[int, int, int]
@@ -75,7 +75,8 @@ class ListOffsetsHandler:
 
         - INVALID_REQUEST if the request names it twice, because the client could not tell the two
           results apart.
-        - UNSUPPORTED_VERSION if the version does not have this special timestamp (`SINCE`).
+        - UNSUPPORTED_VERSION if the version does not have this special timestamp (`SINCE`). A later
+          client may send one that no version here has, such as -6 (KIP-1023).
         - The error of a missing replica (`PartitionRegistry.why_missing`), NOT_LEADER_OR_FOLLOWER,
           FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
         - OFFSET_NOT_AVAILABLE if a consumer asks for LATEST, or for a time without a committed
@@ -122,7 +123,7 @@ class ListOffsetsHandler:
         higher, so the end of the log and the absence of a committed record are not known. A
         record that was found is committed in any case.
         """
-        if version < SINCE.get(wanted.timestamp, 0):
+        if wanted.timestamp < 0 and version < SINCE.get(wanted.timestamp, version + 1):
             return failed_partition(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
         index = wanted.partition_index
         hosted, error = self._replica(topic, index, wanted.current_leader_epoch, replica_id)
