@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TypeAlias
 
+from quorate.config.java_numbers import double_of, double_text
+
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 MIB = 1_048_576
 DAY_MS = 86_400_000
+BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+"""The characters that Java's String.trim removes. Python also removes blanks of Unicode."""
 
 
 class ConfigError(ValueError):
@@ -174,9 +178,9 @@ class Key:
     internal: bool = False
 
     def parse(self, text: str) -> Value:
-        """Return the typed value of Kafka's text, without blanks around it. Raise ConfigError if it
+        """Return the typed value of Kafka's text, without BLANKS around it. Raise ConfigError if it
         is not allowed."""
-        text = text.strip()
+        text = text.strip(BLANKS)
         if "\0" in text or not is_encodable(text):
             raise self.refused(text, "UTF-8 text without NUL")
         value = PARSERS[self.kind](self, text)
@@ -201,8 +205,16 @@ class Key:
         if isinstance(value, tuple):
             return ",".join(value)
         if isinstance(value, float):
-            return str(value).replace("e+", "E").replace("e", "E")  # as Java writes it
+            return double_text(value)
         return str(value)
+
+    def normalized(self, text: str | None) -> str | None:
+        """Return the text of the typed value, which Kafka describes: 7 for 007. A text that is not
+        valid, or None, is returned unchanged."""
+        try:
+            return text if text is None else self.format(self.parse(text))
+        except ConfigError:
+            return text
 
 
 def parse_boolean(key: Key, text: str) -> Value:
@@ -219,7 +231,7 @@ def parse_integer(key: Key, text: str) -> Value:
     except ValueError:
         raise key.refused(text, "a whole number") from None
     low, high = LOWEST[key.kind], HIGHEST[key.kind]
-    if "_" in text or not low <= value <= high:
+    if "_" in text or text != text.strip() or not low <= value <= high:
         raise key.refused(text, f"a whole number between {low} and {high}")
     return value
 
@@ -227,16 +239,14 @@ def parse_integer(key: Key, text: str) -> Value:
 def parse_double(key: Key, text: str) -> Value:
     """Return the number. Raise ConfigError if it is not one."""
     try:
-        if "_" in text:  # Python accepts 1_000, and Java does not
-            raise ValueError
-        return float(text)
+        return double_of(text)
     except ValueError:
         raise key.refused(text, "a number") from None
 
 
 def parse_list(_key: Key, text: str) -> Value:
     """Return the elements of a comma-separated list, without blanks around them."""
-    return tuple(item.strip() for item in text.split(",")) if text else ()
+    return tuple(item.strip(BLANKS) for item in text.split(",")) if text else ()
 
 
 PARSERS: dict[Kind, Callable[[Key, str], Value]] = {

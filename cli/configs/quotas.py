@@ -17,8 +17,8 @@ from quorate.cli.configs.credentials import (
     is_credential,
     print_credentials,
 )
-from quorate.cli.java_numbers import double_text
 from quorate.cli.terminal.safe_text import echo
+from quorate.config.java_numbers import double_text
 from quorate.quorum.protocol.schemas import client_quotas as schemas
 
 EXACT, DEFAULT, ANY = 0, 1, 2

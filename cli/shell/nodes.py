@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from quorate.cli.features.command import METADATA_VERSION
-from quorate.cli.java_numbers import double_text
 from quorate.cli.shell import texts
 from quorate.cli.shell.foreign_state import ForeignState
+from quorate.config.java_numbers import double_text
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.sasl.scram_mechanisms import BY_NUMBER

@@ -169,7 +169,7 @@ PLACES: dict[str, tuple[str, Read, object]] = {
     "log.cleaner.io.buffer.load.factor": ("0.5", lambda n: n.cleaner().load_factor, 0.5),
     "log.cleaner.io.buffer.size": ("7777", lambda n: n.cleaner().io_buffer_bytes, 7777),
     "log.cleaner.io.max.bytes.per.second": (
-        "77",
+        "77.0",
         lambda n: n.cleaner().io_max_bytes_per_second,
         77,
     ),

@@ -204,7 +204,7 @@ class DescribeConfigsHandler:
         own = image.config(TOPIC_RESOURCE, topic).get(key.name)
         synonyms = list(self._values(image, key.synonyms[0][0])) if key.synonyms else []
         if own is not None:
-            value = key.name, own, Source.TOPIC
+            value = key.name, key.normalized(own), Source.TOPIC
             return value, [value, *synonyms]
         dynamic = [each for each in synonyms if each[2] in DYNAMIC]
         if dynamic:
@@ -275,12 +275,15 @@ def describe(
     key: Key, in_force: Value, synonyms: Sequence[Value], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
     """Return the description of one key, with the parts that the request wants. The value of a
-    PASSWORD is null."""
+    PASSWORD is null.
+
+    As in Kafka, the value is the text of the typed value, and a synonym of a node key repeats the
+    text that the operator has set."""
     _, text, source = in_force
     secret = key.kind is Kind.PASSWORD
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=None if secret else text,
+        value=None if secret else key.normalized(text),
         read_only=key.name not in TOPIC_KEYS
         and (key.name not in CHANGEABLE or key.name in DYNAMIC_BROKER_KEYS),
         config_source=source,

@@ -82,14 +82,21 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> NodeConfig:
 
 
 def configs(
-    node: NodeConfig, resource_type: int, name: str, keys: tuple[str, ...] | None
+    node: NodeConfig,
+    resource_type: int,
+    name: str,
+    keys: tuple[str, ...] | None,
+    image: MetadataImage = ORDERS,
+    *,
+    include_synonyms: bool = False,
 ) -> DescribeConfigsResult:
-    handler = DescribeConfigsHandler(node=node, image=lambda: ORDERS)
+    handler = DescribeConfigsHandler(node=node, image=lambda: image)
     resource = DescribeConfigsResource(
         resource_type=resource_type, resource_name=name, configuration_keys=keys
     )
     asked = Asked()
-    handler.handle(asked.context, DescribeConfigsRequest(resources=(resource,)))
+    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=include_synonyms)
+    handler.handle(asked.context, request)
     (result,) = cast("tuple[DescribeConfigsResult, ...]", asked.answer.results)
     return result
 
@@ -143,6 +150,49 @@ def test_named_configs_are_told_alone(node: NodeConfig) -> None:
 
 CLUSTER = DescribeClusterHandler(cluster_id="c", listener="PLAINTEXT", image=lambda: ORDERS)
 TOPICS = DescribeTopicPartitionsHandler(listener="PLAINTEXT", image=lambda: ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "described"),
+    [
+        ("retention.ms", " 007 ", "7"),
+        ("retention.ms", "+5", "5"),
+        ("preallocate", "TRUE", "true"),
+        ("cleanup.policy", "delete, compact", "delete,compact"),
+        ("min.cleanable.dirty.ratio", ".25", "0.25"),
+        ("min.cleanable.dirty.ratio", "1e-10", "1.0E-10"),
+        ("min.cleanable.dirty.ratio", "1.0f", "1.0"),
+    ],
+)
+def test_the_typed_value_of_a_config_is_described(
+    node: NodeConfig, name: str, text: str, described: str
+) -> None:
+    """A tool that compares a config with its own text of the value would otherwise see a change
+    where there is none."""
+    record = ConfigRecord(
+        resource_type=TOPIC_RESOURCE, resource_name="orders", name=name, value=text
+    )
+    image, _ = replay(ORDERS, [record], EpochOffset(1, 3), 1001)
+    result = configs(node, TOPIC_RESOURCE, "orders", (name,), image, include_synonyms=True)
+    (config,) = result.configs
+    assert config.value == config.synonyms[0].value == described
+
+
+def test_the_typed_value_of_a_dynamic_broker_config_is_described(node: NodeConfig) -> None:
+    """The synonyms repeat the text that is set, as in Kafka."""
+    name = "log.flush.interval.messages"
+    record = ConfigRecord(
+        resource_type=BROKER_RESOURCE, resource_name="1", name=name, value=" 0500 "
+    )
+    image, _ = replay(ORDERS, [record], EpochOffset(1, 3), 1001)
+    for kind, resource, key in (
+        (BROKER_RESOURCE, "1", name),
+        (TOPIC_RESOURCE, "orders", "flush.messages"),
+    ):
+        result = configs(node, kind, resource, (key,), image, include_synonyms=True)
+        (config,) = result.configs
+        assert config.value == "500"
+        assert config.synonyms[0].value == " 0500 "
 
 
 @pytest.mark.parametrize(("include", "operations"), [(True, 0x1FA0), (False, -(1 << 31))])

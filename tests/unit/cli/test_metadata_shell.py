@@ -20,7 +20,6 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.java_numbers import double_text
 from quorate.cli.main import main
 from quorate.cli.shell.columns import in_columns
 from quorate.cli.shell.commands import Shell
@@ -29,6 +28,7 @@ from quorate.cli.shell.paths import find, glob_pattern, resolved
 from quorate.cli.shell.reading import completions
 from quorate.cli.shell.source import contents_of
 from quorate.cli.shell.texts import entity_text
+from quorate.config.java_numbers import double_text
 from quorate.quorum.log.batches.batch import build_batch, build_value_batch
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.framing import encode_record

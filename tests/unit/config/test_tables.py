@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config.key import ConfigError, Key
+from quorate.config.key import ConfigError, Key, Kind
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS
 
@@ -73,6 +73,40 @@ def test_range_is_kafkas(key: Key, kafka: dict[str, tuple[str, str, str]]) -> No
         assert key.parse(high) is not None
         with pytest.raises(ConfigError):
             key.parse(str(int(high) + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        (".5", "0.5"),
+        ("5.", "5.0"),
+        ("+1e3", "1000.0"),
+        ("0.5d", "0.5"),
+        ("0.5F", "0.5"),
+        ("1e-4", "1.0E-4"),
+        ("12345678", "1.2345678E7"),
+        ("Infinity", "Infinity"),
+    ],
+)
+def test_a_number_is_read_and_written_as_java_does(text: str, described: str) -> None:
+    key = Key("a.number", Kind.DOUBLE, 0.0, "A number.")
+    assert key.format(key.parse(text)) == described
+
+
+@pytest.mark.parametrize("text", ["", "1_0", "inf", "nan", "NaN", "0x1p3", "1 0", "\u0661"])
+def test_a_text_that_is_no_number_is_refused(text: str) -> None:
+    """Java also reads NaN, which no comparison bounds, and hexadecimal numbers."""
+    with pytest.raises(ConfigError):
+        Key("a.number", Kind.DOUBLE, 0.0, "A number.").parse(text)
+
+
+def test_the_blanks_around_a_value_are_those_of_java() -> None:
+    key = TOPIC_KEYS["retention.ms"]
+    assert key.parse("\t 5\x1f") == 5
+    with pytest.raises(ConfigError):
+        key.parse("5\u2003")
+    with pytest.raises(ConfigError):
+        TOPIC_KEYS["cleanup.policy"].parse("delete,\u00a0compact")
 
 
 def test_every_topic_key_is_there_but_those_of_remote_storage() -> None:
