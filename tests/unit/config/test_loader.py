@@ -148,7 +148,7 @@ def test_a_key_that_stands_twice_is_told(file: Path, caplog: pytest.LogCaptureFi
         ("process.roles=broker,broker", ":7: process.roles: value 'broker,broker' must be a list"),
         ("broker.rack=a\\u0000b", ":7: broker.rack: value 'a\\x00b' must be UTF-8 text without"),
         (f"broker.rack={'x' * 1001}", f":7: broker.rack: value '{'x' * 1001}' must be at most"),
-        ("log.dirs=/a\\u0000", ":7: log.dirs: value '/a\\x00' must be UTF-8 text without NUL"),
+        ("log.dirs=/a\\u0000b", ":7: log.dirs: value '/a\\x00b' must be UTF-8 text without NUL"),
         ("controller.quorum.voters=99999999999@a:1", ":7: controller.quorum.voters: value"),
         (f"controller.quorum.voters={'9' * 5000}@a:1", ":7: controller.quorum.voters: value"),
         (f"listeners=PLAINTEXT://a:{'9' * 5000}", ":7: listeners: value 'PLAINTEXT://a:999"),
