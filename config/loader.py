@@ -271,7 +271,8 @@ def log_directories(directories: tuple[str, ...] | None, fallback: str) -> tuple
     """Return the absolute paths of the data directories: those in log.dirs, or else those in the
     comma-separated list `fallback`, the value of log.dir.
 
-    Raise ConfigError if there is none or more than MAX_LOG_DIRS, or if one is named twice."""
+    Raise ConfigError if there is none or more than MAX_LOG_DIRS, or if one is named twice or by a
+    link."""
     named = directories or tuple(each.strip() for each in fallback.split(","))
     paths = tuple(os.path.abspath(each) for each in named if each)
     if not paths:
@@ -281,6 +282,11 @@ def log_directories(directories: tuple[str, ...] | None, fallback: str) -> tuple
     for each in paths:
         if paths.count(each) > 1:
             raise ConfigError(f"log.dirs: value {','.join(named)!r} must name {each} only once")
+    seen: dict[str, str] = {}
+    for each in paths:  # the lock of the second would seem to be that of another node
+        other = seen.setdefault(os.path.realpath(each), each)
+        if other != each:
+            raise ConfigError(f"log.dirs: {other} and {each} must not be the same directory")
     return paths
 
 

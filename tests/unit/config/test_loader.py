@@ -172,6 +172,15 @@ def test_errors_name_file_line_key_value_and_what_is_allowed(
     assert str(raised.value).startswith(f"{file}{message}")
 
 
+def test_a_link_to_another_log_directory_is_refused(file: Path) -> None:
+    """The format said that a running node used the directory."""
+    first, link = file.parent / "a", file.parent / "b"
+    link.symlink_to(first)
+    assert loaded(file, f"{BROKER}log.dirs={link}\n").log_dirs == (str(link),)
+    with pytest.raises(ConfigError, match=r"a and .*b must not be the same directory"):
+        loaded(file, f"{BROKER}log.dirs={first},{link}\n")
+
+
 def test_a_variable_that_is_not_utf_8_is_refused(file: Path) -> None:
     """The broker's registration could not hold it, and the node stopped."""
     with pytest.raises(ConfigError, match=r"^environment KAFKA_BROKER_RACK: broker\.rack: value"):
