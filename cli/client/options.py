@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -22,6 +21,8 @@ ABSENT_S = 5.0
 """The time, in s, for which a command repeats its first attempt if every address refuses
 connections or does not resolve. A cluster that starts at the same time needs about that long."""
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_FILE_BYTES = 4 << 20
+"""The maximum size of the file of --command-config, as of a node's file."""
 MAX_TIMEOUT_S = 86_400
 """The longest timeout of a command: a day. Requests carry it in ms, in 32 bits."""
 
@@ -155,11 +156,17 @@ def timeout_in(client: Mapping[str, str]) -> float:
 def read_client_config(path: str | None) -> dict[str, str]:
     """Return the entries of a .properties file, or none if `path` is None.
 
-    Raise Refused if the file is malformed or cannot be read."""
+    Raise Refused if the file is malformed, is too large or cannot be read."""
     if path is None:
         return {}
     try:
-        entries = properties.parse(Path(path).read_text(), path)
+        with open(path, "rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise Refused(
+                f"{path}: has more than {MAX_FILE_BYTES} bytes: it is no .properties file"
+            )
+        entries = properties.parse(content.decode(), path)
     except ConfigError as error:
         raise Refused(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:

@@ -436,3 +436,11 @@ def test_the_directory_of_a_new_voter_that_cannot_be_read(tmp_path: Path) -> Non
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 1
     assert result.output == f"Error: {file}/meta.properties: Not a directory\n"
+
+
+def test_a_client_file_is_bounded() -> None:
+    """A device or a segment that is given by mistake would fill the memory."""
+    arguments = ["cluster", "cluster-id", "-b", "h:1", "--command-config", "/dev/zero"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: /dev/zero: has more than 4194304 bytes")
