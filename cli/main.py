@@ -117,12 +117,14 @@ class LazyGroup(SuggestingGroup):
         try:
             return super().main(*args, **extra)
         except OSError as error:
+            from quorate.cli.terminal.safe_text import echo
+
             if error.filename is not None:
-                click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+                echo(f"Error: {error.filename}: {error.strerror}", err=True)
                 sys.exit(1)
             if error.errno not in UNWRITABLE:
                 raise
-            click.echo(f"Error: standard output: {error.strerror}", err=True)
+            echo(f"Error: standard output: {error.strerror}", err=True)
             # The rest of the buffer must not be written again when the interpreter ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(1)

@@ -66,7 +66,8 @@ def run(*arguments: str | Path) -> Result:
 
 def format_node(data: Path, *more: str, quorum: str = STATIC, cluster: str = CLUSTER) -> Result:
     """Format the data directory."""
-    return run("format", "-t", cluster, "-c", write_config(data, quorum), *more)
+    named = () if "--cluster-id" in more else ("-t", cluster)
+    return run("format", *named, "-c", write_config(data, quorum), *more)
 
 
 def dumped(path: Path) -> str:

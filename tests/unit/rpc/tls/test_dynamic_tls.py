@@ -150,7 +150,6 @@ async def test_texts_in_pem_and_other_keys_are_used(node: Node) -> None:
 
 UNUSABLE: dict[str, tuple[Callable[[Node], dict[str, str]], str]] = {
     "no file": (lambda n: {LOCATION: "/nowhere"}, "No such file"),
-    "null byte": (lambda n: {LOCATION: "/a\0b"}, "null byte"),
     "directory": (lambda n: {LOCATION: str(n.tmp)}, "no regular file"),
     "garbage": (lambda n: {LOCATION: str(n.file("x", b"garbage"))}, "cannot be used"),
     "subject": (
