@@ -12,7 +12,12 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, features, level_text
-from quorate.cli.features.updates import LOWEST_RELEASE, WITH_RELEASES, parsed
+from quorate.cli.features.updates import (
+    LOWEST_RELEASE,
+    WITH_RELEASES,
+    known_level,
+    parsed,
+)
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.controller.features.update_features import NEEDED_METADATA_VERSION
 from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
@@ -31,12 +36,12 @@ def version_mapping(release_version: str | None, **_: Any) -> None:
     """Print the level of each feature in a release."""
     known = LEVELS[LOWEST_RELEASE - 1 :]
     version = known[-1] if release_version is None else release_version
-    if version not in known:
+    level = known_level(version)
+    if level is None:
         raise Refused(
             f"Unknown release version '{version}'. Supported versions are: "
             f"{known[0]} to {known[-1]}"
         )
-    level = LEVELS.index(version) + 1
     echo(f"{METADATA_VERSION}={level} ({version})")
     for name, since, others_level in WITH_RELEASES:
         if name in RANGES:

@@ -80,6 +80,9 @@ def upgrade(
     with connected(**given(cluster)) as admin:
         updates = levels(admin, named, release_version, metadata)
         parts = [updates]
+        zero = sorted(name for name, level in updates.items() if level < 1)
+        if release_version is None and zero:
+            raise Refused(f"Level 0 of {', '.join(zero)} is no upgrade. Use downgrade or disable.")
         if release_version is not None:
             updates = {name: level for name, level in updates.items() if level}
             # Raft decides kraft.version, which therefore needs a request of its own.
@@ -146,16 +149,23 @@ def levels(
 
 
 def release_level(version: str) -> int:
-    """Return the level of a metadata.version. A release, such as "4.1", means its last one. Raise
-    Refused if it is unknown."""
-    known = LEVELS[LOWEST_RELEASE - 1 :]
-    version = next((each for each in reversed(known) if each.startswith(f"{version}-IV")), version)
-    if version not in known:
+    """Return the level of a metadata.version (`known_level`). Raise Refused if it is unknown."""
+    level = known_level(version)
+    if level is None:
         raise Refused(
             f"Unknown metadata.version {version}. Supported metadata.version are "
-            + ", ".join(known)
+            + ", ".join(LEVELS[LOWEST_RELEASE - 1 :])
         )
-    return LEVELS.index(version) + 1
+    return level
+
+
+def known_level(version: str) -> int | None:
+    """Return the level of a metadata.version, or None if it is unknown. A release, such as "4.1" or
+    "4.1.1", means its last one."""
+    known = LEVELS[LOWEST_RELEASE - 1 :]
+    release = ".".join(version.split(".")[:2])
+    found = [each for each in known if each == release or each.startswith(f"{release}-IV")]
+    return LEVELS.index(found[-1]) + 1 if found else None
 
 
 def parsed(text: str) -> tuple[str, int]:

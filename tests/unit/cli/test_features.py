@@ -43,6 +43,7 @@ DONE = {
     ("upgrade", "--feature", f"{NAME}=27"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
     ("upgrade", "--release-version", "4.1-IV1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
     ("upgrade", "--release-version", "4.1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
+    ("upgrade", "--release-version", "4.1.1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
     ("upgrade", "--feature", "f=3", "--dry-run"): (("f", 3, 1), "f can be upgraded to 3."),
     ("downgrade", "--feature", "f=2"): (("f", 2, 2), "f was downgraded to 2."),
     ("downgrade", "--metadata", "4.0-IV3"): ((NAME, 25, 2), f"{NAME} was downgraded to 25."),
@@ -141,12 +142,23 @@ def test_an_unknown_release() -> None:
     assert not updates
 
 
+def test_no_upgrade_leads_to_level_0() -> None:
+    """Kafka's client refuses it, too. A feature at level 0 would count as upgraded."""
+    result, updates = run(UpdateFeaturesResponse(), "upgrade", "--feature", "f=0")
+    assert result.exit_code == 1
+    assert "Level 0 of f is no upgrade. Use downgrade or disable." in result.output
+    assert not updates
+
+
 TABLES = {
     ("version-mapping",): (
         "metadata.version=27 (4.1-IV1)\nkraft.version=1\neligible.leader.replicas.version=1\n"
     ),
     ("version-mapping", "--release-version", "3.8-IV0"): (
         "metadata.version=20 (3.8-IV0)\nkraft.version=0\neligible.leader.replicas.version=0\n"
+    ),
+    ("version-mapping", "--release-version", "4.0"): (
+        "metadata.version=25 (4.0)\nkraft.version=1\neligible.leader.replicas.version=0\n"
     ),
     (
         *("feature-dependencies", "--feature", "eligible.leader.replicas.version=1"),
