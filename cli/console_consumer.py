@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.console_properties import properties_of
 from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo, echo_bytes
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 AUTO_COMMIT_INTERVAL_S = 5.0
 SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
+PROPERTIES = (
+    *(f"print.{name}" for name in SHOWN),
+    "key.separator",
+    "line.separator",
+    "headers.separator",
+    "null.literal",
+)
 
 
 @click.command("console-consumer", cls=StrictCommand)
@@ -89,9 +97,7 @@ def console_consumer(
             "--partition cannot be given with --group: the group assigns the partitions."
         )
     start = start_of(from_beginning, offset)
-    line = Formatter(
-        dict(each.partition("=")[::2] for each in (*properties, *formatter_properties))
-    )
+    line = Formatter(properties_of((*properties, *formatter_properties), PROPERTIES))
     count = 0
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s

@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.console_properties import properties_of
 from quorate.cli.parsing.strict_command import StrictCommand
 
 READ_BYTES = 65_536
@@ -74,8 +75,10 @@ def console_producer(
     from quorate.cli.client.producer import Producer
     from quorate.quorum.log.batches.compression import Codec
 
-    settings = dict(each.partition("=")[::2] for each in (*properties, *reader_properties))
+    settings = properties_of((*properties, *reader_properties), ("parse.key", "key.separator"))
     separator = settings.get("key.separator", "\t").encode()
+    if not separator:
+        raise click.UsageError("key.separator must not be empty")
     keyed = settings.get("parse.key", "false").lower() == "true"
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s

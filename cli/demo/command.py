@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from pathlib import Path
 
 import click
@@ -22,7 +23,9 @@ from quorate.cli.parsing.strict_command import StrictCommand
 )
 @click.option("--seconds", default=40.0, show_default=True, help="Duration of the writes.")
 @click.option(
-    "--lines", type=int, help="Number of lines of the standard library to write. [default: all]"
+    "--lines",
+    type=click.IntRange(min=1),
+    help="Number of lines of the standard library to write. [default: all]",
 )
 @click.option("--no-spark", is_flag=True, help="Do not run Spark, and do not report the history.")
 def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
@@ -32,6 +35,8 @@ def demo(root: Path, seconds: float, lines: int | None, no_spark: bool) -> None:
     Python's standard library with acks=all. Meanwhile the demo kills a leader and the active
     controller with SIGKILL, and restarts both. Then it reads everything back and compares, and
     Spark reports the history. The exit status is the verdict: 0 good, 1 bad."""
+    if not 0 < seconds < math.inf:  # also NaN
+        raise click.UsageError(f"--seconds must be a positive number, not {seconds}")
     if importlib.util.find_spec("confluent_kafka") is None:
         raise Refused("the demo needs confluent-kafka: pip install confluent-kafka")
     from quorate.cli.demo.run import run
