@@ -176,6 +176,10 @@ class ClusterDir:
                 f"{self.root / 'nodes'}: {error.strerror}: choose another --dir"
             ) from None
 
+    def remove_nodes(self) -> None:
+        """Remove the nodes that `create` has made, before their directories are formatted."""
+        shutil.rmtree(self.root / "nodes")
+
     @property
     def _new_nodes(self) -> Path:
         return self.root / "nodes.new"

@@ -27,11 +27,12 @@ def prepare(
 ) -> list[NodeConfig]:
     """Return the configs of the nodes, whose files are created and formatted on first use.
 
-    Overrides are written to the files of existing nodes, even if the call then fails. cluster.json
-    is written again. `explicit` names the fields of `shape` that the user has given. `protocol` is
-    the security protocol of this command's connections to the brokers. Raise Refused if a config is
-    invalid, if a number of nodes in `explicit` contradicts the existing cluster, if the brokers'
-    listeners have another protocol, if a file cannot be written, or as `format_nodes` does."""
+    Overrides are written to the files of existing nodes. If one is invalid, no file is changed, and
+    no new node stays. cluster.json is written again. `explicit` names the fields of `shape` that
+    the user has given. `protocol` is the security protocol of this command's connections to the
+    brokers. Raise Refused if a config is invalid, if a number of nodes in `explicit` contradicts
+    the existing cluster, if the brokers' listeners have another protocol, if a file cannot be
+    written, or as `format_nodes` does."""
     try:
         return _prepared(directory, shape, explicit, protocol)
     except OSError as error:
@@ -41,15 +42,21 @@ def prepare(
 def _prepared(
     directory: ClusterDir, shape: Shape, explicit: set[str], protocol: str
 ) -> list[NodeConfig]:
-    node_ids = directory.node_ids()
-    if not node_ids:
+    is_new = not directory.node_ids()
+    if is_new:
         directory.create(shape)
-        node_ids = directory.node_ids()
-    elif shape.overrides:
-        for node_id in node_ids:
+    files = {node_id: str(directory.node_file(node_id)) for node_id in directory.node_ids()}
+    overrides = [f"{name}={value}" for name, value in shape.overrides]
+    try:
+        with each_warning_once():
+            configs = [load_config(file, overrides) for file in files.values()]
+    except Refused:
+        if is_new:
+            directory.remove_nodes()
+        raise
+    if overrides and not is_new:
+        for node_id in files:
             directory.override(node_id, dict(shape.overrides))
-    with each_warning_once():
-        configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
     refuse_other_shape(directory, configs, shape, explicit)
     refuse_other_protocol(configs, protocol, REMEDY)
     cluster_id = format_nodes(configs, shape.secured)

@@ -110,6 +110,24 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         prepare(ClusterDir(tmp_path / "file" / "cluster"), Shape(port=0), set())
 
 
+def test_an_invalid_override_changes_nothing(tmp_path: Path) -> None:
+    """The next call without it would fail for the same reason."""
+    directory = ClusterDir(tmp_path / "cluster")
+    shape = Shape(controllers=1, brokers=1, port=0)
+    wrong = replace(shape, overrides=(("log.retention.ms", "abc"),))
+    refusal = "override: log.retention.ms: value 'abc' must be a whole number"
+    with pytest.raises(Refused, match=refusal):
+        prepare(directory, wrong, set())
+    assert directory.node_ids() == []
+    prepare(directory, shape, set())
+    before = directory.node_file(2).read_bytes()
+    with pytest.raises(Refused, match=refusal):
+        prepare(directory, wrong, set())
+    assert directory.node_file(2).read_bytes() == before
+    prepare(directory, replace(shape, overrides=(("log.retention.ms", "7"),)), set())
+    assert directory.node_file(2).read_bytes() != before
+
+
 def test_a_command_that_cannot_connect_to_the_brokers_formats_nothing(tmp_path: Path) -> None:
     directory = ClusterDir(tmp_path / "cluster")
     protocols = "PLAINTEXT:SASL_PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT"
