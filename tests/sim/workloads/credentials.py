@@ -26,7 +26,7 @@ from quorate.quorum.sasl.scram_client import ScramClient
 from quorate.quorum.sasl.scram_mechanisms import BY_NAME
 from quorate.quorum.seams import Address, TransportError
 from tests.sim.clients.clients import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Unreachable
-from tests.sim.workloads.workload import Workload, require
+from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 from tests.sim.world.cluster import Machine
 from tests.sim.world.shape import SASL_PORT
 
@@ -173,8 +173,16 @@ class Credentials(Workload):
         for machine in self.stage.cluster.brokers:
             for users, expected in ((self.users, True), (self.removed, False)):
                 for user in users[-2:]:
-                    admitted = await self._log_in(user, machine.id) is not None
+                    admitted = await self._is_admitted(user, machine.id)
                     require(
                         admitted == expected,
                         f"{machine.name}: {user} is {'not ' * expected}admitted",
                     )
+
+    async def _is_admitted(self, user: str, broker_id: int) -> bool:
+        """Return True if the user can log in. A broker that found damage restarts."""
+        while True:
+            try:
+                return await self._log_in(user, broker_id) is not None
+            except Unreachable:
+                await self.pause(BACKOFF_S)
