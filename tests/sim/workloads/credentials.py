@@ -173,11 +173,13 @@ class Credentials(Workload):
         for machine in self.stage.cluster.brokers:
             for users, expected in ((self.users, True), (self.removed, False)):
                 for user in users[-2:]:
-                    admitted = await self._is_admitted(user, machine.id)
-                    require(
-                        admitted == expected,
-                        f"{machine.name}: {user} is {'not ' * expected}admitted",
-                    )
+                    until_s = self.stage.loop.time() + REPLAY_S
+                    while await self._is_admitted(user, machine.id) != expected:
+                        require(
+                            self.stage.loop.time() < until_s,
+                            f"{machine.name}: {user} is {'not ' * expected}admitted",
+                        )
+                        await self.pause(BACKOFF_S)
 
     async def _is_admitted(self, user: str, broker_id: int) -> bool:
         """Return True if the user can log in. A broker that found damage restarts."""
