@@ -42,6 +42,8 @@ REAUTH_MS = 1500
 REPLAY_S = 0.5
 """A broker that has replayed the removal of a credential closes its connections within this
 time."""
+CATCH_UP_S = 5.0
+"""A broker whose link to the leader was broken has replayed all credentials within this time."""
 LATE_S = 0.5
 
 
@@ -173,7 +175,7 @@ class Credentials(Workload):
         for machine in self.stage.cluster.brokers:
             for users, expected in ((self.users, True), (self.removed, False)):
                 for user in users[-2:]:
-                    until_s = self.stage.loop.time() + REPLAY_S
+                    until_s = self.stage.loop.time() + CATCH_UP_S
                     while await self._is_admitted(user, machine.id) != expected:
                         require(
                             self.stage.loop.time() < until_s,
