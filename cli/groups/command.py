@@ -31,6 +31,7 @@ from quorate.cli.groups.group_view import (
 )
 from quorate.cli.groups.resets import reset
 from quorate.cli.log_ends import LogEnds, parts_of
+from quorate.cli.parsing.option_rules import is_given, not_together
 from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
@@ -169,20 +170,18 @@ def consumer_groups(
 def check_options(action: str, options: dict[str, Any]) -> None:
     """Raise UsageError if the action would ignore an option, or if two options exclude each
     other."""
-    given = {name for name, value in options.items() if value is not None and value is not False}
-    given -= {name for name in ("groups", "topics") if not options[name]}
+    given = {name for name, value in options.items() if is_given(value)}
     for name, actions in ACTIONS_OF.items():
         if name in given and action not in actions:
-            raise not_together(name, action)
+            raise not_together(spelt(name), spelt(action))
     for one, other in NOT_TOGETHER:
         if {one, other} <= given:
-            raise not_together(one, other)
+            raise not_together(spelt(one), spelt(other))
 
 
-def not_together(*names: str) -> click.UsageError:
-    """Return the error about two options that cannot be combined, in Kafka's words."""
-    one, other = (SPELLINGS.get(name, name).replace("_", "-") for name in names)
-    return click.UsageError(f'Option "[{one}]" can\'t be used with option "[{other}]"')
+def spelt(name: str) -> str:
+    """Return the name of a parameter as the user spells its option."""
+    return SPELLINGS.get(name, name)
 
 
 def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:

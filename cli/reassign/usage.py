@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import click
 
+from quorate.cli.parsing.option_rules import is_given
+
 ACTIONS_OF = {
     "reassignment_json_file": ("execute", "verify", "cancel"),
     "topics_to_move_json_file": ("generate",),
@@ -39,9 +41,7 @@ def refuse_ignored(action: str, given: Mapping[str, object], *, plans: bool) -> 
     with --replication-factor."""
     permitted = OF_PLANS if plans else {**ACTIONS_OF, "topic": ()}
     for name, actions in permitted.items():
-        value = given[name]
-        is_given = value is not None and value is not False and value not in ((), "text")
-        if not is_given or action in actions:
+        if not is_given(given[name]) or given[name] == "text" or action in actions:
             continue
         option = "format" if name == "output" else name.replace("_", "-")
         raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')

@@ -13,6 +13,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.client.quorum import require_controller
+from quorate.cli.parsing.option_rules import is_given, not_together
 from quorate.cli.parsing.strict_command import StrictCommand
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
@@ -187,18 +188,11 @@ def check_arguments(action: str, arguments: Arguments) -> None:
             "--replica-assignment cannot be used with --partitions or --replication-factor"
         )
     for name, actions in ACTIONS_OF.items():
-        value = getattr(arguments, name)
-        if value is not None and value is not False and action not in actions:
+        if is_given(getattr(arguments, name)) and action not in actions:
             raise not_together(name, action)
     for name in REPORTS:
         if arguments.topics_with_overrides and getattr(arguments, name):
             raise not_together(name, "topics_with_overrides")
-
-
-def not_together(*names: str) -> click.UsageError:
-    """Return the error about two options that cannot be combined, in Kafka's words."""
-    one, other = (name.replace("_", "-") for name in names)
-    return click.UsageError(f'Option "[{one}]" can\'t be used with option "[{other}]"')
 
 
 def list_topics(admin: Admin, arguments: Arguments) -> None:
