@@ -137,8 +137,8 @@ def test_r61_a_new_leader_that_knows_a_lower_high_watermark(pair: ReplicaCluster
 def test_r61_a_new_leader_that_does_not_know_that_a_record_is_committed(
     pair: ReplicaCluster, timestamp: int
 ) -> None:
-    """KIP-207: a consumer that begins at a time got the answer that no record is that late, began at
-    the end, and left committed records out."""
+    """KIP-207: a consumer that begins at a time got the answer that no record is that late. It
+    began at the end, and left committed records out."""
     topic = pair.create("t", [led_by(1, 2)])
     pair.run(50)
     pair.produce(1, topic, timestamp_ms=1_700_000_000_000)
